@@ -16,7 +16,7 @@ import numpy as np
 
 from n2d2py.exports import ExportRequest, find_target
 from n2d2py.exports.tflite.file import SIGNATURE
-from n2d2py.exports.tflite.runner import open_model, real_numbers
+from n2d2py.exports.tflite.target import open_model, real_numbers
 from n2d2py.graph import QuantGraph
 
 

@@ -26,13 +26,11 @@ from support import memory_networks as networks
 from support.memory_strips import with_strips
 
 from n2d2py.memory.checker import check_plan
-from n2d2py.memory.modes import plan_strips
-from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.problem import MemoryProblem, residual_sums
 from n2d2py.memory.rows import KnownRows
 from n2d2py.memory.settings import MODES, Settings
-from n2d2py.memory.strategies import plan_memory
+from n2d2py.memory.strategies import plan_memory, plan_strips
 from n2d2py.memory.strip_search import StripSearch
-from n2d2py.memory.sums import residual_sums
 from n2d2py.stages.memory import smaller_plan
 
 NETWORKS = {

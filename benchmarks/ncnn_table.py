@@ -15,7 +15,7 @@ import numpy as np
 
 from n2d2py.exports import ExportRequest, StoredStimuli, find_target
 from n2d2py.exports.ncnn.file import NcnnLayer, NcnnNetwork, integer_weights, real_numbers
-from n2d2py.exports.ncnn.runner import NcnnRunner
+from n2d2py.exports.ncnn.target import NcnnRunner
 from n2d2py.graph import QuantGraph
 
 QUANTIZED = ("Convolution", "ConvolutionDepthWise", "InnerProduct")

@@ -1,5 +1,5 @@
-"""The command `n2d2py`, also `python -m n2d2py`, and the commands around it: they end with status 130 on Ctrl-C, also during the
-imports."""
+"""The command `n2d2py`, also `python -m n2d2py`, and the commands around it: they end with status 130 on Ctrl-C, also during
+the imports."""
 
 import sys
 from importlib import import_module

@@ -243,17 +243,11 @@ def export(
     if not isinstance(model, Model):
         count = calibration.stimuli if calibration.stimuli > 0 else SYNTHETIC_STIMULI
         noise = None if not chosen.integer else 0 if calibration.reload else count
-        sources = load_options if samples is None else replace(load_options, data=samples, labels=labels)
-        model = load(
-            model,
-            target or options.target,
-            example_inputs=example_inputs,
-            options=replace(sources, synthetic=noise),
-            folder=folder,
-            quiet=quiet,
-            progress=progress,
-        )
-        samples = None
+        sources = replace(load_options, synthetic=noise)
+        if samples is not None:
+            sources, samples = replace(sources, data=samples, labels=labels), None
+        name, shown = target or options.target, {"quiet": quiet, "progress": progress}
+        model = load(model, name, example_inputs=example_inputs, options=sources, folder=folder, **shown)
     named = replace(options, target=find_target(target or options.target or model.target).name)
     pipeline.check_place(model.network, replace(model.options, quantization=chosen, export=named, folder=Path(folder)))
     if chosen.integer and not is_quantized(model.graph):
@@ -292,13 +286,11 @@ def _with_data(options: RunOptions, data: Data | None, labels: Labels | None) ->
 
 
 def _exported(run: pipeline.ExportRun, model: QuantizedModel) -> ExportedModel:
-    memory = run.project.memory
-    figures = None
+    memory, figures = run.project.memory, None
     if memory is not None:
         plan = memory.plan
-        figures = MemoryFigures(
-            plan.arena_bytes, memory.problem.tensor_bytes, plan.bound, str(plan.options.get("MemoryMode", plan.strategy))
-        )
+        strategy = str(plan.options.get("MemoryMode", plan.strategy))
+        figures = MemoryFigures(plan.arena_bytes, memory.problem.tensor_bytes, plan.bound, strategy)
     report = run.folder / "statistics" / "report.html"
     return ExportedModel(run.folder, report, _score_table(run.checked.scores), figures, model, run)
 

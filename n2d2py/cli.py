@@ -26,18 +26,14 @@ if TYPE_CHECKING:
     from n2d2py.stages.load import LoadedNetwork
     from n2d2py.stages.options import RunOptions
 
-_COMMAND_LINE = ("E002", "E003", "E004", "E005", "E006", "E007")
-"""Codes of a wrong command line."""
+_COMMAND_LINE = ("E002", "E003", "E004", "E005", "E006", "E007")  # codes of a wrong command line
 
-_DEFECT = 3
-"""Exit status of an internal error."""
+_DEFECT = 3  # exit status of an internal error
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command line `words` (sys.argv without the program by default); the exit status.
-
-    0 success, 1 an error of the input or the environment, 2 a wrong command line, 3 an internal error, 130 interrupted.
-    """
+    """Run the command line `words` (sys.argv without the program by default); the exit status. 0 success, 1 an error of the
+    input or the environment, 2 a wrong command line, 3 an internal error, 130 interrupted."""
     words = list(sys.argv[1:] if words is None else words)
     log.setup(quiet="-quiet" in words, verbose="-verbose" in words, strict="-strict" in words)
     try:
@@ -80,7 +76,7 @@ def _answer(arguments: Arguments) -> None:
     if arguments.h or arguments.v:
         print(help_text(arguments.h) if arguments.h else f"n2d2py {__version__}")
         if arguments.h and arguments.export:
-            from n2d2py.exports.parameters import parameters_help
+            from n2d2py.exports.registry import parameters_help
 
             print(parameters_help(arguments.export))
     elif arguments.completion:
@@ -90,16 +86,14 @@ def _answer(arguments: Arguments) -> None:
     else:
         run(arguments)
         log.raise_on_strict()
-        _repeat_warnings()
+        if warnings := log.warnings_seen():
+            kinds = ", ".join(sorted({warning.code for warning in warnings}))
+            log.notice("%d warning%s (%s)", len(warnings), "s" if len(warnings) > 1 else "", kinds)
 
 
 def run(arguments: Arguments) -> None:
-    """Run what the command line asks for.
-
-    Raises:
-        N2D2Error: for every wrong input; nothing half-written remains. E812 for an export that computes other
-            values than Python: by `-compare` after it is written, so that it can be looked into.
-    """
+    """Run what the command line asks for. Raise errors for every wrong input, with nothing half-written; E812 for an export
+    that computes other values than Python: by `-compare` after it is written, so that it can be looked into."""
     from n2d2py import pipeline
     from n2d2py.plugin.load import load_plugins, write_skeleton
     from n2d2py.stages.train import is_first_process
@@ -122,7 +116,6 @@ def run(arguments: Arguments) -> None:
 
 
 def _act(arguments: Arguments, network: LoadedNetwork, options: RunOptions) -> None:
-    """Do the one thing that the command line asks of the loaded network."""
     from n2d2py import pipeline
     from n2d2py.graph.describe import describe
     from n2d2py.report import describe_text
@@ -154,11 +147,7 @@ def _warn_of_parameters(arguments: Arguments, network: LoadedNetwork) -> None:
 
 
 def _print_export(run: ExportRun) -> None:
-    """Print the results of an export.
-
-    Raises:
-        N2D2Error: E812 where compiled values are not those of Python.
-    """
+    """Print the results; raise E812 where compiled values are not those of Python."""
     from n2d2py.report import comparison_text, worst_text
     from n2d2py.report.bits import bits_text
     from n2d2py.stages.compare import refuse_differences, summary
@@ -204,10 +193,3 @@ def _system_error(error: OSError) -> N2D2Error:
         errno.EROFS: "choose a writable folder with -o",
     }.get(error.errno or 0, "check the path")
     return N2D2Error("E012", error.strerror or str(error), where=str(error.filename) if error.filename else None, remedy=remedy)
-
-
-def _repeat_warnings() -> None:
-    warnings = log.warnings_seen()
-    if warnings:
-        kinds = ", ".join(sorted({warning.code for warning in warnings}))
-        log.notice("%d warning%s (%s)", len(warnings), "s" if len(warnings) > 1 else "", kinds)

@@ -9,7 +9,8 @@ from n2d2py.resources import templates
 
 
 def completion(shell: str) -> str:
-    """Return the text that a shell, "bash" or "zsh", evaluates. It lists the options, targets and presets of this installation."""
+    """Return the text that a shell, "bash" or "zsh", evaluates. It lists the options, targets and presets of this
+    installation."""
     environment = templates("docs")
     environment.filters.update(shell=shlex.quote, described=_described)
     options = [(option, option.choices if option.metavar == "TOPIC" else option_values(option)) for option in OPTIONS]

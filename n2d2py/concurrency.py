@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -20,32 +21,19 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-class _Shared:
-    """The threads of this process, as many as it has cores; made when they are asked for. A fork has none of them."""
-
-    pool: ThreadPoolExecutor | None = None
-
-    @classmethod
-    def submit(cls, function: Callable[..., R], *arguments: object) -> Future[R]:
-        """Submit a function to the threads."""
-        if cls.pool is None:
-            cls.pool = ThreadPoolExecutor(cores(), "n2d2py")
-        return cls.pool.submit(function, *arguments)
-
-    @classmethod
-    def forget(cls) -> None:
-        """Make new threads when the next are asked for."""
-        cls.pool = None
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Return the threads of this process, as many as it has cores. A fork has none of them."""
+    return ThreadPoolExecutor(cores(), "n2d2py")
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_Shared.forget)
+    os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 def _run_or_wait(future: Future[R], function: Callable[..., R], *arguments: object) -> R:
     """Return the result of a function submitted to the threads; call it here if no thread has begun. A thread thus never waits
-    for work that waits for it.
-    """
+    for work that waits for it."""
     return function(*arguments) if future.cancel() else future.result()
 
 
@@ -55,11 +43,9 @@ def _stop(futures: Iterable[Future[R]]) -> None:
 
 
 def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: bool = True) -> Generator[R, None, None]:
-    """function(item) for each item, in order, computed by threads; at most one result more than there are cores waits.
-
-    An exception in `function`, or the consumer's stopping early, cancels what has not started, and waits for the rest. A
-    sequence of one item needs no thread; neither does work that would take too much memory at once (`threads` False).
-    """
+    """function(item) for each item, in order, computed by threads; at most one result more than there are cores waits. An
+    exception in `function`, or the consumer's stopping early, cancels what has not started, and waits for the rest. A sequence
+    of one item needs no thread; neither does work that would take too much memory at once (`threads` False)."""
     if not threads or (isinstance(items, Sequence) and len(items) < 2):
         yield from map(function, items)
         return
@@ -67,7 +53,7 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], threads: bool = 
     waiting: deque[tuple[Future[R], T]] = deque()
     try:
         for item in items:
-            waiting.append((_Shared.submit(function, item), item))
+            waiting.append((_threads().submit(function, item), item))
             if len(waiting) > count:
                 future, first = waiting.popleft()
                 yield _run_or_wait(future, function, first)
@@ -82,7 +68,7 @@ def run_both(first: Callable[[], T], second: Callable[[], R], threads: bool = Tr
     """Return the results of both; with `threads` another thread computes the second one meanwhile."""
     if not threads:
         return first(), second()
-    other = _Shared.submit(second)
+    other = _threads().submit(second)
     try:
         result = first()
     except BaseException:

@@ -20,12 +20,10 @@ from n2d2py.contracts.ini.layers import layer_types
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.error_codes import CODES, FAMILIES
 from n2d2py.exports.cpp.headers import isa_page, write_isa_headers
-from n2d2py.exports.parameters import parameters_page, target_page
-from n2d2py.exports.registry import EXTRAS, installed_targets
+from n2d2py.exports.registry import EXTRAS, installed_targets, parameters_page, target_page
 from n2d2py.frontend.ini import network
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
-from n2d2py.frontend.ini.post import post_schema
-from n2d2py.frontend.ini.targets import TARGET
+from n2d2py.frontend.ini.targets import TARGET, post_schema
 from n2d2py.ini.docs import layer_table, schema_page
 from n2d2py.options import COMMON, FUSED, GROUPS, IGNORED, OPTIONS, PURPOSE, REFUSED, USAGE
 
@@ -46,10 +44,8 @@ def error_examples() -> dict[str, Any]:
 
 
 def errors_page(examples: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the page of all codes.
-
-    An example has a `message`, and either a `command` with its `files` (name -> text) and `changes` (lines), or a `cause`.
-    """
+    """Return the page of all codes. An example has a `message`, and either a `command` with its `files` (name -> text) and
+    `changes` (lines), or a `cause`."""
     return _rendered("errors.md", families=FAMILIES, codes=CODES, examples=examples)
 
 
@@ -67,7 +63,6 @@ def _rendered(name: str, **values: Any) -> str:
 
 
 def _roff(text: str) -> str:
-    """Return text as a line of a manual page."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return "\\&" + escaped if escaped.startswith((".", "'")) else escaped
 
@@ -81,10 +76,8 @@ def section_pages() -> dict[str, str]:
         "Transformations": transformation_schemas(),
         "Layers": [network.INPUT_SECTION, TARGET, post_schema(), ONNX_SECTION, ONNX_LAYER, *layers],
     }
-    sections, rows = (
-        {},
-        ["# INI sections and keys", "One page for each section. That of a layer has the keys of its configuration, too."],
-    )
+    sections = {}
+    rows = ["# INI sections and keys", "One page for each section. That of a layer has the keys of its configuration, too."]
     for title, entries in groups.items():
         rows.append(f"## {title}")
         for entry in entries:
@@ -144,7 +137,6 @@ def _inherited(one: Any) -> list[str]:
 
 
 def _member(owner: type, name: str) -> str:
-    """Return a public method or property of a class with the summary of its docstring."""
     member = inspect.getattr_static(owner, name)
     if name.startswith("_") or not (isinstance(member, property) or inspect.isfunction(member)):
         return ""
@@ -154,22 +146,18 @@ def _member(owner: type, name: str) -> str:
 
 def pages() -> dict[str, str]:
     """File name -> text of every generated page; one for each installed extra target too."""
+    layers = {"ONNX": ""} | {name: each.refused for name, each in layer_types().items()}
+    extras = [target for target in installed_targets() if target.name in EXTRAS]
     return {
         "errors.md": errors_page(error_examples()),
         "options.md": options_page(),
         "n2d2py.1": options_page("n2d2py.1"),
         **section_pages(),
-        "layer_types.md": layer_table(
-            {"ONNX": ""} | {name: each.refused for name, each in layer_types().items()} | network.REFUSED, _FORMS
-        ),
+        "layer_types.md": layer_table(layers | network.REFUSED, _FORMS),
         "instruction_sets.md": isa_page(),
         "export_parameters.md": parameters_page(),
         "reference/python_api.md": api_page(),
-        **{
-            f"{target.name.lower()}_reference.md": target_page(target)
-            for target in installed_targets()
-            if target.name in EXTRAS
-        },
+        **{f"{target.name.lower()}_reference.md": target_page(target) for target in extras},
     }
 
 

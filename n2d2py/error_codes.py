@@ -8,17 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-FAMILIES = {
-    "0": "Command line and environment",
-    "1": "INI",
-    "2": "Network",
-    "3": "ONNX",
-    "4": "Data and weights",
-    "5": "Quantization",
-    "6": "Memory",
-    "7": "Export",
-    "8": "Compiled export",
-}
+_TITLES = "Command line and environment, INI, Network, ONNX, Data and weights, Quantization, Memory, Export, Compiled export"
+FAMILIES = dict(zip("012345678", _TITLES.split(", "), strict=True))
 """Title of each family of codes by their first digit."""
 
 _TEXTS = """

@@ -16,8 +16,9 @@ from difflib import get_close_matches
 from functools import partial
 from importlib.util import find_spec
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
+R = TypeVar("R")
 Words = Callable[[str], str] | None
 
 
@@ -50,21 +51,14 @@ class Location:
 
 
 class N2D2Error(Exception):
-    """Error in the input that stops a run: code such as "E204", what is wrong, where, and the remedy.
-
-    `what` and `remedy` are clauses without a final full stop.
-
-    Attributes:
-        words: what names options of the command line otherwise, where it is not the command that runs; None: unchanged.
-    """
+    """Error in the input that stops a run: code such as "E204", what is wrong, where, and the remedy. `what` and `remedy` are
+    clauses without a final full stop. `words` names options of the command line otherwise, where it is not the command that
+    runs; None: unchanged."""
 
     words: ClassVar[Words] = None
 
     def __init__(self, code: str, what: str, *, where: Location | str | None = None, remedy: str | None = None):
-        self.code = code
-        self.what = what
-        self.where = where
-        self.remedy = remedy
+        self.code, self.what, self.where, self.remedy = code, what, where, remedy
         super().__init__(self.line())
 
     def __str__(self) -> str:
@@ -120,6 +114,16 @@ class ErrorList(N2D2Error):
             raise ErrorList(errors)
 
 
+def result_unless(code: str, function: Callable[..., R], *arguments: Any) -> R | None:
+    """Return function(*arguments); None if it raises an N2D2Error of this code."""
+    try:
+        return function(*arguments)
+    except N2D2Error as error:
+        if error.code != code:
+            raise
+        return None
+
+
 def join_names(names: Iterable[str], most: int = 12) -> str:
     """Return the first `most` names as a text, and how many more there are."""
     words = list(names)
@@ -141,7 +145,8 @@ def require(package: str, what: str, extra: str, where: Location | None = None) 
 
 
 def suggest(word: str, known: Iterable[str], otherwise: str = "", form: str = "'{}'") -> str:
-    """Return a remedy for an unknown word: the known one most like it, in `form`, else `otherwise`, by default all known ones."""
+    """Return a remedy for an unknown word: the known one most like it, in `form`, else `otherwise`, by default all known
+    ones."""
     known = list(known)
     if close := nearest(word, known):
         return f"did you mean {form.format(close)}?"

@@ -28,26 +28,16 @@ _CONNECT_SECONDS = 20
 
 @dataclass(frozen=True)
 class Executor:
-    """Where shards run.
-
-    Attributes:
-        workers: processes of this machine; 1 is this process.
-        cluster: address of the scheduler of a Dask cluster, instead of `workers`; "" for none. Its workers have n2d2py, and see
-            the same files under the same paths.
-    """
+    """Where shards run: in `workers` processes of this machine, where 1 is this process, or in those of the Dask cluster whose
+    scheduler has the address `cluster`. Its workers have n2d2py, and see the same files under the same paths."""
 
     workers: int = 1
     cluster: str = ""
 
     def run(self, function: Callable[[S], R], shards: Sequence[S]) -> Iterator[tuple[int, R]]:
         """Yield (number of the shard, function(shard)) as the shards finish. Other processes import `function`, so it is one of
-        a module.
-
-        An exception of `function` ends all.
-
-        Raises:
-            N2D2Error: E813 for a shard whose workers died, E814 for a cluster that does not start.
-        """
+        a module. An exception of `function` ends all. Raise E813 for a shard whose workers died, E814 for a cluster that does
+        not start."""
         if self.cluster:
             return _on_cluster(self.cluster, function, shards)
         if self.workers > 1 and len(shards) > 1:
@@ -77,8 +67,7 @@ def of_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -
 
 def _in_processes(count: int, function: Callable[[S], R], shards: Sequence[S]) -> Iterator[tuple[int, R]]:
     """Run the shards in a pool of processes. A dead process breaks its pool: running shards start again in a new one, those
-    that died before alone.
-    """
+    that died before alone."""
     waiting, begun = list(range(len(shards))), [0] * len(shards)
     while waiting:
         alone = [number for number in waiting if begun[number] > 1]
@@ -138,9 +127,8 @@ def _on_cluster(address: str, function: Callable[[S], R], shards: Sequence[S]) -
             raise
         except KilledWorker as killed:
             raise _died(number, shards[number]) from killed
-        except (
-            Exception
-        ) as failure:  # Dask raises many kinds when it loses its scheduler, or when a worker cannot load the function
+        # Dask raises many kinds when it loses its scheduler, or when a worker cannot load the function
+        except Exception as failure:
             reason = next((line for line in str(failure).splitlines() if line.strip()), type(failure).__name__)
             remedy = "check that its scheduler runs, and that its scheduler and workers have this version of n2d2py installed"
             raise N2D2Error("E814", f"the cluster at {address} failed: {reason}", remedy=remedy) from failure

@@ -109,10 +109,8 @@ class Svg:
     def rect(self, x: float, y: float, width: float, height: float, style: str, radius: float = 0, title: str = "") -> None:
         """Add a rectangle; `title` is shown when the pointer rests on it."""
         rounded = f' rx="{number(radius)}"' if radius else ""
-        self._element(
-            f'rect class="{style}" x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"{rounded}',
-            title,
-        )
+        place = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
+        self._element(f'rect class="{style}" {place}{rounded}', title)
 
     def line(self, x1: float, y1: float, x2: float, y2: float, style: str, title: str = "") -> None:
         """Add a straight line."""
@@ -132,9 +130,8 @@ class Svg:
 
     def text(self, x: float, y: float, text: str, style: str, anchor: str = "middle") -> None:
         """One line of text with its baseline at y."""
-        self._parts.append(
-            f'<text class="{style}" x="{number(x)}" y="{number(y)}" text-anchor="{anchor}">{_escaped(text)}</text>'
-        )
+        place = f'x="{number(x)}" y="{number(y)}" text-anchor="{anchor}"'
+        self._parts.append(f'<text class="{style}" {place}>{_escaped(text)}</text>')
 
     def upright(self, x: float, y: float, text: str, style: str, anchor: str = "start") -> None:
         """One line of text that runs upwards, anchored at (x, y)."""

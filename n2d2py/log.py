@@ -66,11 +66,9 @@ class _Handler(logging.StreamHandler):
 
 
 def setup(*, quiet: bool = False, verbose: bool = False, strict: bool = False, bars: bool = False, words: Words = None) -> None:
-    """Start a run: set what is shown and forget the warnings of an earlier run.
-
-    `bars`: progress bars are drawn wherever the run is, in notebooks as widgets where they are installed. `words`: what names
-    options of the command line in messages otherwise.
-    """
+    """Start a run: set what is shown and forget the warnings of an earlier run. `bars`: progress bars are drawn wherever the
+    run is, in notebooks as widgets where they are installed. `words`: what names options of the command line in messages
+    otherwise."""
     global _strict, _bars
     _strict, _bars = strict, bars
     N2D2Error.words = words
@@ -98,7 +96,8 @@ def detail(text: str, *args: object) -> None:
 def warning(
     code: str, what: str, *, where: Location | str | None = None, remedy: str | None = None, strict: str | None = None
 ) -> None:
-    """Something that is probably not meant; an error under -strict, with the code `strict` if it has one. `code` is such as "W104"."""
+    """Something that is probably not meant; an error under -strict, with the code `strict` if it has one. `code` is such as
+    "W104"."""
     problem = N2D2Error(strict if _strict and strict else code, what, where=where, remedy=remedy)
     _warnings.append(problem)
     if not _strict:
@@ -124,8 +123,7 @@ def report_error(error: N2D2Error) -> None:
         _logger.error("%s", one)
 
 
-_EVERY = 5.0
-"""Seconds between two lines of progress where there is no terminal."""
+_EVERY = 5.0  # seconds between two lines of progress where there is no terminal
 
 
 @contextmanager
@@ -142,8 +140,7 @@ def muted() -> Iterator[None]:
 
 def progress(items: Iterable[T], what: str, total: int | None = None, unit: str = "it") -> Iterator[T]:
     """Iterate over `items` and show progress: a bar on a terminal or if bars are enabled, else a line every few seconds. Silent
-    if notices are hidden.
-    """
+    if notices are hidden."""
     if _bars:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # notebooks without widgets, where the bar is text

@@ -9,10 +9,8 @@ MODEL_ENDINGS = (".onnx", ".tflite")
 
 
 class FreshNames:
-    """Gives names that nothing else has: `stem`; where that is taken `stem_N`, with the first free N from `first` on.
-
-    Names of one `key` are the same.
-    """
+    """Gives names that nothing else has: `stem`; where that is taken `stem_N`, with the first free N from `first` on. Names of
+    one `key` are the same."""
 
     def __init__(self, taken: Iterable[str] = (), first: int = 2, key: Callable[[str], str] = str):
         self._taken, self._first, self._key = set(map(key, taken)), first, key

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,11 +24,11 @@ from n2d2py.exports import (
     refuse_unwritable,
     target_names,
 )
+from n2d2py.graph import Graph, QuantGraph
 from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.memory.settings import Settings
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.quant.calibration import quantize_observed
-from n2d2py.runtime import Runner
 from n2d2py.stages.accuracy import CheckedOutputs, worse_outputs
 from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, check_ranges, save_statistics
 from n2d2py.stages.compare import Comparison, compare_stage, sensitivity_stage
@@ -41,19 +40,17 @@ from n2d2py.stages.export import (
     export_stage,
     exported_stimuli,
     stored_stimuli,
+    warn_without_effect,
 )
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork, load_stage
 from n2d2py.stages.memory import plan_stage
 from n2d2py.stages.memory_report import memory_report
 from n2d2py.stages.options import SYNTHETIC_STIMULI, RunOptions, ScoreOptions
-from n2d2py.stages.parameters import warn_without_effect
 from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
-from n2d2py.stages.report import BuildMetrics, Checked, measured, report_stage
-from n2d2py.stages.report_pipeline import pipeline_data
+from n2d2py.stages.report import BuildMetrics, Checked, measured, pipeline_data, report_stage
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli, stream_score, stream_scores
-from n2d2py.stages.score_boxes import check_boxes
-from n2d2py.stages.score_words import read_recordings
+from n2d2py.stages.score_decisions import check_boxes, read_recordings
 from n2d2py.stages.train import train_stage
 from n2d2py.stages.values import write_outputs
 from n2d2py.targets.scorer import refuse_positions
@@ -84,12 +81,8 @@ class ExportJob:
 
 @dataclass(frozen=True, repr=False)
 class ExportRun:
-    """A written export.
-
-    Attributes:
-        folder: of the project.
-        checked: what it gave; E812 for differences is left to the caller, so that they can be looked into.
-    """
+    """A written export in the folder of its project. E812 for differences in `checked` is left to the caller, so that they can
+    be looked into."""
 
     folder: Path
     project: ExportJob
@@ -119,13 +112,21 @@ def score_float(network: LoadedNetwork, options: RunOptions) -> Scores:
         network, _ = fuse_stage(network, integer=False)
     stimuli = required_stimuli(network, options.score)
     options.folder.mkdir(parents=True, exist_ok=True)
+    return _score_in_python(network, (network.graph, None), stimuli, options.score, options.folder)
+
+
+def _score_in_python(
+    network: LoadedNetwork, graphs: tuple[Graph, QuantGraph | None], stimuli: Stimuli, score: ScoreOptions, folder: Path
+) -> Scores:
+    """Return the scores of the float and, if given, the typed network; write their files and outputs of layers into
+    `folder`."""
     scores = Scores()
-    if options.score.test:
-        scores = score_stage(network, network.graph, None, stimuli, options.folder, options.score.as_json)
-    if options.score.streams is not None:
-        stream_scores(network, network.graph, None, Path(options.score.streams), options.folder, scores)
-    if options.score.log_outputs:
-        write_outputs(network.graph, None, stimuli, options.score.log_outputs, options.folder, "test")
+    if score.test:
+        scores = score_stage(network, *graphs, stimuli, folder, score.as_json)
+    if score.streams is not None:
+        stream_scores(network, *graphs, Path(score.streams), folder, scores)
+    if score.log_outputs:
+        write_outputs(*graphs, stimuli, score.log_outputs, folder)
     return scores
 
 
@@ -199,7 +200,8 @@ def check_before(network: LoadedNetwork, options: RunOptions) -> None:
     """Check, before any work is done, the place and ranges of an export, its tuning and states; say what its test lacks."""
     if options.quantization.integer:
         check_ranges(network, options.calibration)
-    check_tuning(network, options)
+    if options.export.tune:
+        _target(options).check_tunable(network.params.as_dict())
     _check_states(network, options)
     check_app(network, _target(options), options.export.app)
     check_place(network, options)
@@ -221,8 +223,8 @@ def warn_untested(network: LoadedNetwork, options: RunOptions) -> None:
 
 
 def _without_ranges(network: LoadedNetwork, options: RunOptions) -> tuple[LoadedNetwork, RunOptions]:
-    """For a network whose file computes scales at run time, where neither precision nor calibration was asked for: floating point, or
-    noise that calibrates for a target of integers alone."""
+    """For a network whose file computes scales at run time, where neither precision nor calibration was asked for: floating
+    point, or noise that calibrates for a target of integers alone."""
     calibrates = options.calibration.stimuli or options.calibration.reload
     if not network.restored or calibrates or not options.quantization.integer or "nbbits" in options.given:
         return network, options
@@ -238,11 +240,7 @@ def _without_ranges(network: LoadedNetwork, options: RunOptions) -> tuple[Loaded
 
 
 def export_quantized(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportRun:
-    """Export a typed network: plan, write, check, report.
-
-    Raises:
-        N2D2Error: for every wrong input; nothing half-written remains.
-    """
+    """Export a typed network: plan, write, check, report. Raise errors for every wrong input; nothing half-written remains."""
     project = _prepare_project(quantized, tested, options)
     path = _export_path(options)
     with ExportFolder(path, project.manifest, options.export.force) as folder:
@@ -254,11 +252,8 @@ def export_quantized(quantized: QuantizedNetwork, tested: Stimuli | None, option
 
 
 def compare_export(run: ExportRun, stimuli: int) -> Comparison:
-    """Build a written export again and compare every layer over as many of its test stimuli.
-
-    Raises:
-        N2D2Error: E509 without stimuli, E80x where it cannot be built or run.
-    """
+    """Build a written export again and compare every layer over as many of its test stimuli. Raise E509 without stimuli, E80x
+    where it cannot be built or run."""
     project = run.project
     tested = project.tested or required_stimuli(project.quantized.network, project.options.score)
     score = ScoreOptions(compare=stimuli)
@@ -268,7 +263,6 @@ def compare_export(run: ExportRun, stimuli: int) -> Comparison:
 
 
 def _prepare_project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportJob:
-    """Plan the memory and ask the target whether it supports the network."""
     _check_states(quantized.network, options)
     network, target = quantized.network, _target(options)
     if options.export.target in target.aliases:
@@ -301,15 +295,12 @@ def _write_project(project: ExportJob, folder: Path) -> tuple[ExportJob, list[Ke
     return project, kernels
 
 
-_WORTH = 1.1
-"""Gain in time from which on an option is recommended."""
+_WORTH = 1.1  # gain in time from which on an option is recommended
 
 
 def _advise(project: ExportJob) -> None:
-    """Recommend -wt-reduce-range where this machine lacks the instructions for full 8-bit weights.
-
-    With -test, which takes longer than a second quantization, say what it costs on these samples.
-    """
+    """Recommend -wt-reduce-range where this machine lacks the instructions for full 8-bit weights. With -test, which takes
+    longer than a second quantization, say what it costs on these samples."""
     observed, options = project.quantized.observed, project.quantized.options
     if observed is None or options is None or options.reduce_range:
         return
@@ -329,12 +320,13 @@ def _check_project(project: ExportJob, folder: Path) -> Checked:
     """Return the scores in Python and compiled, the comparison and the costs of layers, as far as requested."""
     score, tested = project.options.score, project.tested
     scores, compared, metrics = Scores(), Comparison(), BuildMetrics()
+    typed, plan = project.planned, project.memory.plan if project.memory else None
     if tested is not None:
-        scores = _score_simulation(project, tested, folder / "statistics")
+        graphs = typed.float_graph, typed.graph
+        scores = _score_in_python(typed.network, graphs, tested, score, folder / "statistics")
     if score.test or score.compare or score.latency:
         compared, metrics = _score_compiled(project, scores, folder)
     sensitivity = sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder)
-    typed, plan = project.planned, project.memory.plan if project.memory else None
     stages = pipeline_data(typed.network, typed.graph, plan, project.manifest.details, metrics, tested)
     return Checked(scores, compared, sensitivity, metrics, stages, project.manifest.details.get("estimate", {}))
 
@@ -345,12 +337,6 @@ def _target(options: RunOptions) -> Target[Any]:
 
 def _export_path(options: RunOptions) -> Path:
     return options.folder / export_folder_name(_target(options).name, options.quantization.bits)
-
-
-def check_tuning(network: LoadedNetwork, options: RunOptions) -> None:
-    """Raise E808 for `-tune` with an export that has no tiles."""
-    if options.export.tune:
-        _target(options).check_tunable(network.params.as_dict())
 
 
 def _check_states(network: LoadedNetwork, options: RunOptions) -> None:
@@ -384,19 +370,6 @@ def tested_stimuli(network: LoadedNetwork, options: RunOptions) -> Stimuli | Non
     return scored_stimuli(network, score)
 
 
-def _score_simulation(project: ExportJob, stimuli: Stimuli, folder: Path) -> Scores:
-    """Return the scores in Python. Write their files and the outputs of layers into `folder`."""
-    quantized, score = project.planned, project.options.score
-    graphs, scores = (quantized.float_graph, quantized.graph), Scores()
-    if score.test:
-        scores = score_stage(quantized.network, *graphs, stimuli, folder, score.as_json)
-    if score.streams is not None:
-        stream_scores(quantized.network, *graphs, Path(score.streams), folder, scores)
-    if score.log_outputs:
-        write_outputs(*graphs, stimuli, score.log_outputs, folder, "export")
-    return scores
-
-
 def _score_compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[Comparison, BuildMetrics]:
     """Build and run the export. Return the compared layers and the measurements; its scores are added to `scores`."""
     quantized, score, tester = project.planned, project.options.score, project.target.runner
@@ -404,7 +377,7 @@ def _score_compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[C
     if tester is not None and tester.missing(project.prepared.request.parameters):
         tester = None
     wanted = project.stored.count or compared is not None or score.latency or score.streams
-    with _build_runner(tester if wanted else None, folder, project.manifest.details) as run:
+    with tester(folder, project.manifest.details) if wanted and tester else nullcontext() as run:
         metrics = BuildMetrics() if run is None else measured(run, score.latency)
         if run is not None and score.test and project.stored.count and project.tested is not None:
             tested = (project.tested, project.positions)
@@ -417,12 +390,3 @@ def _score_compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[C
         running, slack = (None, 0.0) if run is None else (run.network(), run.slack)
         float_graph, contract = quantized.float_graph, quantized.network.data.contract
         return compare_stage(float_graph, quantized.graph, compared, running, slack, contract), metrics
-
-
-@contextmanager
-def _build_runner(wanted: type[Runner] | None, folder: Path, details: Mapping[str, Any]) -> Iterator[Runner | None]:
-    if wanted is None:
-        yield None
-        return
-    with wanted(folder, details) as project:
-        yield project

@@ -25,11 +25,9 @@ class Duplicate(InternalError):
 
 
 class Registry(Generic[T]):
-    """Entries by name, in the order in which they were added; `what` names an entry in messages.
-
-    `built_in`: the modules that add the entries of this package. They are imported at the first question, as plug-ins are by
-    `-plugin`: those who ask and those who answer need not know each other.
-    """
+    """Entries by name, in the order in which they were added; `what` names an entry in messages. `built_in`: the modules that
+    add the entries of this package. They are imported at the first question, as plug-ins are by `-plugin`: those who ask and
+    those who answer need not know each other."""
 
     def __init__(self, what: str, *built_in: str):
         self.what = what
@@ -44,11 +42,7 @@ class Registry(Generic[T]):
         return self._added
 
     def add(self, name: str, entry: T) -> T:
-        """Add an entry and return it; the same entry may be added again.
-
-        Raises:
-            Duplicate: when the name has another entry.
-        """
+        """Add an entry and return it; the same entry may be added again. Raise Duplicate when the name has another entry."""
         if self._added.setdefault(name, entry) is not entry:
             raise Duplicate(f"{self.what} {name} is registered twice")
         return entry

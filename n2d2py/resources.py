@@ -24,44 +24,31 @@ if TYPE_CHECKING:
 def _candidates() -> list[Path]:
     """Return the folders that may hold the top-level folders, best first."""
     home = Path(__file__).resolve().parent.parent
-    folders = []
-    if (home / "setup.cfg").is_file():  # else `home` is a site-packages, with others' folders
-        folders.append(home)
-    prefixes = [
-        home,
-        Path(sysconfig.get_path("data")),
-        Path(sys.prefix),
-        Path(sysconfig.get_path("data", sysconfig.get_preferred_scheme("user"))),
-    ]
-    return folders + [prefix / "share" / "n2d2py" for prefix in prefixes]
+    checkout = [home] if (home / "setup.cfg").is_file() else []  # else `home` is a site-packages, with others' folders
+    user = sysconfig.get_path("data", sysconfig.get_preferred_scheme("user"))
+    prefixes = [home, Path(sysconfig.get_path("data")), Path(sys.prefix), Path(user)]
+    return checkout + [prefix / "share" / "n2d2py" for prefix in prefixes]
 
 
 def folder(name: str) -> Path:
-    """Return the folder `name` ("kernels", "export_templates", "params" or "models") of this installation.
-
-    Raises:
-        N2D2Error: E001 when no installation folder holds it.
-    """
+    """Return the folder `name` ("kernels", "export_templates", "params" or "models") of this installation. Raise E001 when no
+    installation folder holds it."""
     chosen = os.environ.get("N2D2PY_DATA")
-    if chosen:
-        if not (Path(chosen) / name).is_dir():
-            what = f"N2D2PY_DATA={chosen} contains no folder '{name}'"
-            raise N2D2Error("E001", what, remedy="unset it, or set it to a checkout of n2d2py")
-        return Path(chosen) / name
-    for root in _candidates():
+    for root in [Path(chosen)] if chosen else _candidates():
         if (root / name).is_dir():
             return root / name
     what = f"folder '{name}' is missing in this installation"
-    raise N2D2Error("E001", what, remedy="reinstall n2d2py, or set N2D2PY_DATA to a checkout")
+    remedy = "reinstall n2d2py, or set N2D2PY_DATA to a checkout"
+    if chosen:
+        what = f"N2D2PY_DATA={chosen} contains no folder '{name}'"
+        remedy = "unset it, or set it to a checkout of n2d2py"
+    raise N2D2Error("E001", what, remedy=remedy)
 
 
 @cache
 def templates(*folders: str, escape: bool = False) -> jinja2.Environment:
     """Return the templates below folders of `export_templates`, in the first that has them, compiled once for all exports of a
-    process.
-
-    `escape`: what they print is HTML.
-    """
+    process. `escape`: what they print is HTML."""
     import jinja2  # late: most commands write nothing
 
     return jinja2.Environment(
@@ -76,7 +63,8 @@ def templates(*folders: str, escape: bool = False) -> jinja2.Environment:
 
 
 def _bytecode_cache(escape: bool) -> jinja2.BytecodeCache | None:
-    """Compiled templates of earlier runs, in a temporary folder of the user; None where that is not safe. Templates that changed are compiled again."""
+    """Compiled templates of earlier runs, in a temporary folder of the user; None where that is not safe. Templates that
+    changed are compiled again."""
     from jinja2 import FileSystemBytecodeCache
 
     with suppress(RuntimeError, OSError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import RunOptions, ScoreOptions
 from n2d2py.stages.quantize import QuantizedNetwork
 from n2d2py.stages.score import scored_stimuli
-from n2d2py.stages.score_boxes import with_pipeline
+from n2d2py.stages.score_decisions import with_pipeline
 from n2d2py.stages.values import LayerValues, layer_values, one_stimulus
 from n2d2py.targets import Score, ScoreRow, score_table, text_table
 from n2d2py.targets.plots import draw_confusion
@@ -58,11 +58,7 @@ class _Shown:
         raise NotImplementedError
 
     def to_pandas(self) -> DataFrame:
-        """Return the table as a DataFrame with numbers, not texts.
-
-        Raises:
-            N2D2Error: E454 without pandas.
-        """
+        """Return the table as a DataFrame with numbers, not texts. Raise E454 without pandas."""
         try:
             from pandas import DataFrame
         except ImportError as error:
@@ -103,7 +99,7 @@ class _Runs(_Shown):
     @property
     def graph(self) -> Graph | QuantGraph:
         """Network that a call runs."""
-        raise NotImplementedError
+        return self._loaded.graph
 
     @property
     def _loaded(self) -> LoadedNetwork:
@@ -127,20 +123,13 @@ class _Runs(_Shown):
         return self._network.info
 
     def __call__(self, *inputs: np.ndarray, outputs: Sequence[str] | str | None = None) -> np.ndarray | tuple[np.ndarray, ...]:
-        """Real outputs for real inputs (N, ...) in the axes of the file; the rest as in `n2d2py.load_export`.
-
-        Raises:
-            N2D2Error: E804 for arrays of another number, shape or type, or with NaN; for outputs that the network does not
-                have.
-        """
+        """Real outputs for real inputs (N, ...) in the axes of the file; the rest as in `n2d2py.load_export`. Raise E804 for
+        arrays of another number, shape or type, or with NaN; for outputs that the network does not have."""
         return self._network(*map(as_array, inputs), outputs=outputs)
 
     def pipeline(self, raw: np.ndarray) -> Any:
-        """Return the result for one raw image or sound, computed in Python, as `pipeline` of `n2d2py.load_export`.
-
-        Raises:
-            N2D2Error: E804, E407 for what the network does not take.
-        """
+        """Return the result for one raw image or sound, computed in Python, as `pipeline` of `n2d2py.load_export`. Raise E804,
+        E407 for what the network does not take."""
         return self._network.pipeline(raw)
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
@@ -151,6 +140,13 @@ class _Runs(_Shown):
                 kind, cost = graph.kind(out) or "float32", (layer_params(node), layer_macs(graph, node))
                 rows.append((node.name, node.op.kind, _dims(graph.shape(out)), kind, *cost))
         return _LAYERS, rows
+
+
+class _FloatRuns(_Runs):
+    @property
+    def graph(self) -> Graph:
+        """The float graph, fused once it is calibrated; shapes are (N, C, H, W) or (N, F) with N = 1."""
+        return self._loaded.graph
 
 
 class LayerTable(_Shown, dict[str, LayerValues]):
@@ -177,7 +173,7 @@ def _integer_cells(one: LayerValues) -> tuple[Cell, Cell, Cell]:
 
 
 @dataclass(frozen=True, repr=False)
-class Model(_Runs):
+class Model(_FloatRuns):
     """A float network with its data. Edits and passes give a changed copy.
 
     Attributes:
@@ -196,11 +192,6 @@ class Model(_Runs):
     @property
     def _loaded(self) -> LoadedNetwork:
         return self.network
-
-    @property
-    def graph(self) -> Graph:
-        """The float graph; shapes are (N, C, H, W) or (N, F) with N = 1."""
-        return self.network.graph
 
     def insert(self, after: str, name: str, operation: Operation, params: Mapping[str, np.ndarray] | None = None) -> Model:
         """Return the model with one more layer, as `n2d2py.passes.edit.insert_layer`."""
@@ -221,7 +212,8 @@ class Model(_Runs):
     def set_precision(
         self, layer: str, bits: int | None = None, weight_bits: int | None = None, quantize: bool | None = None
     ) -> Model:
-        """Return the model with other bit widths of a layer, or with the layer in floating point, as `n2d2py.passes.edit.set_precision`."""
+        """Return the model with other bit widths of a layer, or with the layer in floating point, as
+        `n2d2py.passes.edit.set_precision`."""
         return self._with(set_precision(self.graph, layer, bits, weight_bits, quantize))
 
     def apply(self, *names: str) -> Model:
@@ -250,16 +242,11 @@ class Model(_Runs):
 
 
 @dataclass(frozen=True, repr=False)
-class CalibratedModel(_Runs):
+class CalibratedModel(_FloatRuns):
     """A fused float network with the statistics of its tensors."""
 
     calibration: Calibration
     options: RunOptions
-
-    @property
-    def graph(self) -> Graph:
-        """The fused float graph."""
-        return self.calibration.network.graph
 
     @property
     def _loaded(self) -> LoadedNetwork:
@@ -294,26 +281,13 @@ class QuantizedModel(_Runs):
 
     def plot_histograms(self, layers: Sequence[str] = (), columns: int = 3) -> Drawing:
         """Return the calibrated values of layers (all without names), in `columns`, with the range that their integers hold.
-
-        Raises:
-            N2D2Error: E516 a layer, or a network, that was not calibrated.
-        """
+        Raise E516 for a layer, or a network, that was not calibrated."""
         found, types = self.quantized.observed, self.quantized.types
         if found is None or types is None:
             raise N2D2Error("E516", "the model is not calibrated", remedy="quantize it with calibration data")
-        ranges = {
-            one.layer: one
-            for one in tensor_ranges(
-                ReportData(
-                    self.graph.name,
-                    self.quantized.float_graph,
-                    self.graph,
-                    quant=self.quantized.options,
-                    histograms=found.statistics.histograms,
-                    thresholds=types.thresholds,
-                )
-            )
-        }
+        data = ReportData(self.graph.name, self.quantized.float_graph, self.graph, quant=self.quantized.options)
+        data = replace(data, histograms=found.statistics.histograms, thresholds=types.thresholds)
+        ranges = {one.layer: one for one in tensor_ranges(data)}
         for name in layers:
             if name not in ranges:
                 raise N2D2Error("E516", f"'{name}' has no histogram", remedy=suggest(name, ranges))
@@ -350,30 +324,25 @@ class ScoreTable(_Shown):
     @property
     def compiled(self) -> Score | None:
         """That of the built export, on the stimuli that it holds."""
-        return next((score for label, score in self._first() if label.split()[0] not in ("float", "simulated")), None)
+        return self._find("compiled")
 
     def plot_confusion(self, kind: str = "simulated") -> Drawing:
-        """Return the confusion matrix of the first target: of "float", "simulated" or "compiled", else of the first that was scored.
-
-        Raises:
-            N2D2Error: E509 without scores.
-        """
-        scores = {"float": self.float, "compiled": self.compiled}.get(kind, self.simulated) or self.float
+        """Return the confusion matrix of the first target: of "float", "simulated" or "compiled", else of the first that was
+        scored. Raise E509 without scores."""
+        scores = self._find(kind if kind in ("float", "compiled") else "simulated") or self.float
         if scores is None:
             raise N2D2Error("E509", "the result has no scores", remedy="give labels, and score the model")
         return draw_confusion(scores)
 
-    def _first(self) -> list[tuple[str, Score]]:
-        return list(next(iter(self.rows.values()), {}).items())
-
     def _find(self, kind: str) -> Score | None:
-        return next((score for label, score in self._first() if label.split()[0] == kind), None)
+        """Return the score of the first target by the first word of its label; "compiled" has any other one."""
+        first = {label.split()[0]: score for label, score in next(iter(self.rows.values()), {}).items()}
+        others = [score for word, score in first.items() if word not in ("float", "simulated")]
+        return first.get(kind) if kind != "compiled" else next(iter(others), None)
 
     def __repr__(self) -> str:
-        return "".join(
-            f"{target}:\n" + score_table([ScoreRow(label, score) for label, score in rows.items()])
-            for target, rows in self.rows.items()
-        )
+        tables = {target: [ScoreRow(label, score) for label, score in rows.items()] for target, rows in self.rows.items()}
+        return "".join(f"{target}:\n{score_table(rows)}" for target, rows in tables.items())
 
     def _title(self) -> str:
         return ", ".join(self.rows) or "no scores"
@@ -428,11 +397,8 @@ class ExportedModel(_Shown):
         return self.model.pipeline(raw)
 
     def plot_memory(self) -> Drawing:
-        """Return the memory map: address against time, a rectangle for each buffer.
-
-        Raises:
-            N2D2Error: E605 a target that places memory itself.
-        """
+        """Return the memory map: address against time, a rectangle for each buffer. Raise E605 for a target that places memory
+        itself."""
         memory = self.run.project.memory
         if memory is None:
             raise N2D2Error("E605", "this target places its memory itself", remedy="read the report of the export")
@@ -461,9 +427,8 @@ class ComparedExport(_Shown):
     @property
     def identical(self) -> bool:
         """True if the compiled values of all layers were compared and none differs."""
-        return any(layer.identical is not None for layer in self.layers) and all(
-            layer.difference is None for layer in self.layers
-        )
+        compared = any(layer.identical is not None for layer in self.layers)
+        return compared and all(layer.difference is None for layer in self.layers)
 
     def plot(self) -> Drawing:
         """Return the error of every layer as SQNR in dB; a stroke is the layer alone."""

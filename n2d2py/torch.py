@@ -21,13 +21,8 @@ if TYPE_CHECKING:
 
 def from_ini(path: str | Path, weights: str | Path = "/dev/null", seed: int = 1) -> GraphModule:
     """Return the network of an INI as a module: called with x (N, C, H, W) it gives its outputs by name, or the tensors asked
-    for.
-
-    Layers with QWeight and QAct compute with the rounding of inference. `weights`: a folder or .npz as of `-w`.
-
-    Raises:
-        N2D2Error: E430 without PyTorch, E431 for layers that cannot be trained, and what loading raises.
-    """
+    for. Layers with QWeight and QAct compute with the rounding of inference. `weights`: a folder or .npz as of `-w`. Raise E430
+    without PyTorch, E431 for layers that cannot be trained, and what loading raises."""
     require_torch()
     from n2d2py.training.module import build_module
 

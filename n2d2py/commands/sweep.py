@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, N2D2Error, suggest
+from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
 from n2d2py.executor import Executor, add_options, of_options
-from n2d2py.exports.parameters import known_parameters
+from n2d2py.exports.registry import known_parameters
 from n2d2py.figures import Svg
 from n2d2py.files import json_text, write_text
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Section, load_document
@@ -62,10 +62,8 @@ OBJECTIVES = {
     "code": Objective("code B", -1, lambda summary: summary["memory"]["code"], "-latency"),
     "time": Objective("time us", -1, lambda summary: summary.get("latency", {}).get("least_us"), "-latency"),
 }
-_REMARKS = ("W102", "W109", "W801")
-"""Warnings of parameters without effect and of missing build tools."""
-_BATCH = 8
-"""Settings that Optuna proposes before it hears of results, whatever the number of workers."""
+_REMARKS = ("W102", "W109", "W801")  # warnings of parameters without effect and of missing build tools
+_BATCH = 8  # settings that Optuna proposes before it hears of results, whatever the number of workers
 _SWEEP = Schema(
     "sweep",
     (
@@ -128,11 +126,7 @@ class Outcome:
 
 
 def read_sweep(path: Path) -> Sweep:
-    """Return the sweep of a file.
-
-    Raises:
-        N2D2Error: E101 to E122 for a file that is not a sweep; an ErrorList for several.
-    """
+    """Return the sweep of a file. Raise E101 to E122 for a file that is not a sweep; an ErrorList for several."""
     document = load_document(path)
     section = document.require("sweep")
     for one in document.sections:
@@ -141,66 +135,36 @@ def read_sweep(path: Path) -> Sweep:
             raise N2D2Error("E122", what, where=one.location, remedy="use [sweep], [parameters] and [options]")
     values = _SWEEP.read(section)
     parameters, words = (_tried(document.section(name)) for name in ("parameters", "options"))
+    text, objectives = values["Network"], tuple(values["Objectives"])
+    names = [text] if (path.parent / text).is_file() else text.split()  # one file, or several
+    networks = tuple((path.parent / name).resolve() for name in names)
+    options, place = tuple(shlex.split(values["Options"])), section.location
     known = [key.name for key in known_parameters().keys]
-    problems = [
-        N2D2Error(
-            "E122",
-            f"{name} is not an export parameter",
-            where=document.require("parameters").where(name),
-            remedy=suggest(name, known, "see docs/export_parameters.md"),
-        )
-        for name in parameters
-        if name not in known
-    ]
-    networks, objectives = _networks(path, values["Network"]), tuple(values["Objectives"])
+    problems: list[N2D2Error] = []
+
+    def check(fails: object, what: str, where: Location | None, remedy: str, code: str = "E122") -> None:
+        if fails:
+            problems.append(N2D2Error(code, what, where=where, remedy=remedy))
+
+    for name in parameters:
+        where, remedy = document.require("parameters").where(name), suggest(name, known, "see docs/export_parameters.md")
+        check(name not in known, f"{name} is not an export parameter", where, remedy)
     wrong = [name for name in objectives if name not in OBJECTIVES]
-    where = section.where("Objectives") if section.has("Objectives") else section.location
-    options = tuple(shlex.split(values["Options"]))
+    where = section.where("Objectives")
+    what = f"Objectives={' '.join(objectives)} contains an unknown objective"
+    check(wrong or not objectives, what, where, f"use {', '.join(OBJECTIVES)}")
     unmeasured = [name for name in objectives if name not in wrong and OBJECTIVES[name].option not in ("", *options)]
     option = OBJECTIVES[unmeasured[0]].option if unmeasured else ""
-    missing = [network for network in networks if not network.is_file()]
-    named = section.where("Network")
-    checks = (
-        (
-            wrong or not objectives,
-            "E122",
-            f"Objectives={' '.join(objectives)} contains an unknown objective",
-            where,
-            f"use {', '.join(OBJECTIVES)}",
-        ),
-        (unmeasured, "E122", f"{' '.join(unmeasured)} in Objectives requires {option}", where, f"add {option} to Options"),
-        (
-            not parameters and not words,
-            "E122",
-            "no values to try",
-            section.location,
-            "add [parameters] or [options] with values",
-        ),
-        (
-            parameters and "export-parameters" in words,
-            "E122",
-            "[parameters] excludes export-parameters in [options]",
-            section.location,
-            "use one of them",
-        ),
-        (missing, "E101", f"the model {' '.join(map(str, missing))} does not exist", named, "correct Network"),
-        (
-            len(networks) > 1 and values["Sampler"] == "optuna",
-            "E122",
-            "Sampler=optuna takes one network",
-            named,
-            "use Sampler=grid, or a sweep for each network",
-        ),
-    )
-    problems += [N2D2Error(code, what, where=place, remedy=remedy) for fails, code, what, place, remedy in checks if fails]
+    check(unmeasured, f"{' '.join(unmeasured)} in Objectives requires {option}", where, f"add {option} to Options")
+    check(not parameters and not words, "no values to try", place, "add [parameters] or [options] with values")
+    what = "[parameters] excludes export-parameters in [options]"
+    check(parameters and "export-parameters" in words, what, place, "use one of them")
+    named, missing = section.where("Network"), [network for network in networks if not network.is_file()]
+    check(missing, f"the model {' '.join(map(str, missing))} does not exist", named, "correct Network", "E101")
+    several, remedy = len(networks) > 1, "use Sampler=grid, or a sweep for each network"
+    check(several and values["Sampler"] == "optuna", "Sampler=optuna takes one network", named, remedy)
     ErrorList.raise_if(problems)
     return Sweep(networks, options, parameters, words, objectives, values["Sampler"], values["Trials"], values["Seed"])
-
-
-def _networks(path: Path, text: str) -> tuple[Path, ...]:
-    """Return the files that `Network` names: one file, or several separated by blanks."""
-    names = [text] if (path.parent / text).is_file() else text.split()
-    return tuple((path.parent / name).resolve() for name in names)
 
 
 def _tried(section: Section | None) -> dict[str, tuple[str, ...]]:
@@ -294,11 +258,8 @@ def _outcome(status: int, text: str, folder: Path) -> Outcome:
 
 
 def run_sweep(sweep: Sweep, folder: Path, executor: Executor) -> list[tuple[Setting, Outcome]]:
-    """All settings and their outcomes, in order.
-
-    Raises:
-        N2D2Error: E813, E814 as of the executor; E454 without Optuna where it is asked for.
-    """
+    """All settings and their outcomes, in order. Raise E813, E814 as of the executor; E454 without Optuna where it is asked
+    for."""
     outcomes: dict[int, Outcome] = {}
     tried: list[Setting] = []
     for portion in settings(sweep, folder / "settings", outcomes):
@@ -329,7 +290,8 @@ def best(rows: Sequence[tuple[Setting, Outcome]], objectives: Sequence[str]) -> 
 
 
 def table(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]]) -> list[list[str]]:
-    """Return the titles and cells: number, network if several, values, figures, "*" for a setting that none beats, the problem."""
+    """Return the titles and cells: number, network if several, values, figures, "*" for a setting that none beats, the
+    problem."""
     several = len(sweep.networks) > 1
     titles = [OBJECTIVES[name].title for name in sweep.objectives]
     lines = [["number", *(["network"] if several else []), *sweep.names, *titles, "best", "problem"]]
@@ -412,7 +374,7 @@ def main(words: list[str] | None = None) -> int:
         rows = run_sweep(sweep, folder, executor)
         lines = write_results(sweep, rows, folder)
     except N2D2Error as error:
-        for each in error.errors if isinstance(error, ErrorList) else (error,):
+        for each in error.errors:
             print(each.line(), file=sys.stderr)
         return 1
     print(text_table(lines[0], lines[1:], left=len(lines[0])), end="")

@@ -8,7 +8,8 @@ for ONNX Runtime, its integer table, its value of `ActivationFunction=` and its 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
+from functools import partial
 from math import erf, pi, sqrt
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -18,27 +19,19 @@ from n2d2py.registry import Registry, dataclass_transform
 
 
 class OnnxSource(Protocol):
-    """Interface of an ONNX node for functions."""
+    """ONNX node of a function: its attributes, and the values of its constant inputs (None for an absent one)."""
 
-    def attribute(self, name: str, default: Any = None) -> Any:
-        """Return the value of an attribute."""
-        ...
+    def attribute(self, name: str, default: Any = None) -> Any: ...
 
-    def optional_constant(self, index: int, what: str) -> np.ndarray | None:
-        """Return the value of input `index`; None if it is absent."""
-        ...
+    def optional_constant(self, index: int, what: str) -> np.ndarray | None: ...
 
 
 class OnnxEmitter(Protocol):
-    """Writer of ONNX nodes for functions."""
+    """Writer of the ONNX nodes of a function: both methods return the name of the tensor that they add."""
 
-    def emit(self, op_type: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
-        """Add a node; return the name of its output."""
-        ...
+    def emit(self, op_type: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str: ...
 
-    def constant(self, values: Any) -> str:
-        """Add a constant; return its name."""
-        ...
+    def constant(self, values: Any) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -82,11 +75,7 @@ class FunctionRow:
 
     def functor(self) -> Functor:
         """Return the C++ form."""
-        return Functor(f"n2d2::{self.kind}", self._values() or None)
-
-    def _values(self) -> dict[str, Any]:
-        """Return the fields by name."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  (subclasses are dataclasses)
+        return Functor(f"n2d2::{self.kind}", dict(vars(self)) or None)
 
     def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
         """Add nodes of ONNX's opset 17 that compute y = f(x). Raise ValueError if no ONNX nodes compute it."""
@@ -110,11 +99,6 @@ class FunctionRow:
 
 def _onnx_name(one: Any) -> str:
     return one.metadata.get("onnx", one.name)
-
-
-def _onnx_field(onnx: str, default: Any = MISSING) -> Any:
-    """Return a field whose ONNX attribute has another name."""
-    return field(default=default, metadata={"onnx": onnx})
 
 
 FUNCTIONS: Registry[type[FunctionRow]] = Registry("the function")
@@ -143,25 +127,15 @@ def _entry(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **
     """Register a function without attributes: y = `real`(x); `facts` are class attributes of FunctionRow."""
 
     def call(self: FunctionRow, x: np.ndarray) -> np.ndarray:
-        return real(x).astype(x.dtype, copy=False)
+        with np.errstate(divide="ignore", invalid="ignore"):  # outside the domain
+            return real(x).astype(x.dtype, copy=False)
 
-    named = {"__doc__": formula, "__call__": call, "__module__": __name__, **facts}
-    return function(type(kind, (FunctionRow,), named))
+    return function(type(kind, (FunctionRow,), {"__doc__": formula, "__call__": call, "__module__": __name__, **facts}))
 
 
 def ini_functions() -> dict[str, FunctionRow]:
     """Return the functions with default attributes by value of `ActivationFunction=`."""
     return {value: kind() for kind in FUNCTIONS.values() for value in kind.ini_values}
-
-
-def _without_warnings(real: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function without NumPy warnings outside its domain."""
-
-    def computed(x: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return real(x)
-
-    return computed
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
@@ -306,10 +280,6 @@ class Tanh(FunctionRow):
         scaled = x if self.alpha == 1 else emitter.emit("Mul", [x, emitter.constant(float(self.alpha))])
         emitter.emit("Tanh", [scaled], y)
 
-    @classmethod
-    def from_onnx(cls, node: OnnxSource) -> FunctionRow:
-        return cls()
-
 
 @function
 class Elu(FunctionRow):
@@ -347,8 +317,8 @@ def _celu(node: OnnxSource) -> FunctionRow:
 class HardSigmoid(FunctionRow):
     """min(max(gain * x + shift, 0), 1)."""
 
-    gain: float = _onnx_field("alpha", 0.2)
-    shift: float = _onnx_field("beta", 0.5)
+    gain: float = field(default=0.2, metadata={"onnx": "alpha"})
+    shift: float = field(default=0.5, metadata={"onnx": "beta"})
     onnx = "HardSigmoid"
     nonnegative = True
 
@@ -415,22 +385,21 @@ def _gelu(node: OnnxSource) -> FunctionRow:
     return forms[form]
 
 
-def _number(node: OnnxSource, name: str, default: float) -> float:
-    """Return an attribute that is a number."""
-    return float(node.attribute(name, default))
+def _from_attributes(operator: str, make: Callable[..., FunctionRow], **defaults: float) -> None:
+    """Register an ONNX operator as the function that `make` returns for its attributes, in the order of their defaults."""
+
+    def convert(node: OnnxSource) -> FunctionRow:
+        return make(*(float(node.attribute(name, default)) for name, default in defaults.items()))
+
+    ONNX_FUNCTIONS.add(operator, convert)
 
 
-for _operator, _read in {
-    "Relu": lambda node: Clip(0.0),
-    "LeakyRelu": lambda node: LeakyRectifier(_number(node, "alpha", 0.01)),
-    "ThresholdedRelu": lambda node: Step(_number(node, "alpha", 1.0), 0.0, None),
-    "Elu": lambda node: Elu(_number(node, "alpha", 1.0)),
-    "Selu": lambda node: Elu(
-        _number(node, "alpha", 1.67326319217681884765625), _number(node, "gamma", 1.05070102214813232421875)
-    ),
-    "HardSwish": lambda node: HardSwish(),
-}.items():
-    ONNX_FUNCTIONS.add(_operator, _read)
+_from_attributes("Relu", partial(Clip, 0.0))
+_from_attributes("LeakyRelu", LeakyRectifier, alpha=0.01)
+_from_attributes("ThresholdedRelu", partial(Step, below=0.0, above=None), alpha=1.0)
+_from_attributes("Elu", Elu, alpha=1.0)
+_from_attributes("Selu", Elu, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875)
+_from_attributes("HardSwish", HardSwish)
 
 
 # ---- the table ----------------------------------------------------------------------------------
@@ -444,5 +413,5 @@ Softsign = _entry("Softsign", "x / (1 + |x|).", lambda x: x / (1 + np.abs(x)), o
 Abs = _entry("Abs", "|x|.", np.abs, onnx="Abs", nonnegative=True)
 Erf = _entry("Erf", "The error function.", _erf, onnx="Erf")
 Exp = _entry("Exp", "exp(x).", np.exp, onnx="Exp", nonnegative=True)
-Log = _entry("Log", "Natural logarithm; not a number below zero.", _without_warnings(np.log), onnx="Log")
-Sqrt = _entry("Sqrt", "Square root; not a number below zero.", _without_warnings(np.sqrt), onnx="Sqrt", nonnegative=True)
+Log = _entry("Log", "Natural logarithm; not a number below zero.", np.log, onnx="Log")
+Sqrt = _entry("Sqrt", "Square root; not a number below zero.", np.sqrt, onnx="Sqrt", nonnegative=True)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from n2d2py.arithmetic import exact_float
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph.shapes import Shape
 from n2d2py.registry import Registry, dataclass_transform
@@ -53,11 +54,7 @@ class Op:
     same_bits: ClassVar[bool] = False
 
     def output_shapes(self, inputs: list[Shape], node: OpNode) -> list[Shape]:
-        """Return the shapes of the outputs for inputs of these shapes; by default, the shape of the first input.
-
-        Raises:
-            N2D2Error: E2xx if the operator does not accept them.
-        """
+        """Return the shapes of the outputs for inputs of these shapes, by default that of the first one; E2xx if they do not fit."""
         return inputs[:1]
 
     def error(self, code: str, node: OpNode, what: str, remedy: str = "correct the layer before it") -> N2D2Error:
@@ -85,16 +82,38 @@ class Op:
     def run_integer(self, inputs: list[np.ndarray], node: Any, graph: Any) -> list[np.ndarray]:
         """Return the stored integers of the outputs for those of the inputs; exports must match them exactly.
 
-        `node` is a QuantNode, `graph` its QuantGraph. By default, an operator that moves values moves integers in the same way.
-
-        Raises:
-            N2D2Error: E510 if the operator has no integer form.
+        `node` is a QuantNode, `graph` its QuantGraph. By default, an operator that moves values moves integers in the same way;
+        for others, E510 says that they have no integer form.
         """
         if self.moves_values:
             return self.run(inputs, node)
         what = f"{self.kind} is not supported in integers"
         remedy = "remove the layer, or export with -nbbits -32"
         raise N2D2Error("E510", what, where=node.location or node.name, remedy=remedy)
+
+
+class WeightedOp(Op):
+    """An operator with parameters "weights" and "bias" (O), always present after loading: sums of products plus the bias."""
+
+    def sums(self, x: np.ndarray, node: OpNode, dtype: np.dtype, zero_point: int) -> np.ndarray:
+        """Return the sums without the bias, (N, O, ...), as a new array of `dtype`; `zero_point` of x is 0 in floating point."""
+        raise NotImplementedError
+
+    def _accumulators(self, x: np.ndarray, node: OpNode, dtype: np.dtype, zero_point: int = 0) -> np.ndarray:
+        result = self.sums(x, node, dtype, zero_point)
+        result += node.params["bias"].astype(dtype).reshape(-1, *(1,) * (result.ndim - 2))
+        return result
+
+    def run(self, inputs: list[np.ndarray], node: OpNode) -> list[np.ndarray]:
+        return [self._accumulators(inputs[0], node, inputs[0].dtype)]
+
+    def run_integer(self, inputs: list[np.ndarray], node: Any, graph: Any) -> list[np.ndarray]:
+        """Requantize the accumulators, and add the second input if the layer has a residual."""
+        kinds, added = [graph.type(name) for name in (*node.inputs, node.output)], node.residual
+        acc = self._accumulators(inputs[0], node, exact_float(node.bound), kinds[0].zero_point)
+        if added is None:
+            return [node.requantize(acc, kinds[-1])]
+        return [added.apply(node.requantize(acc, added.type), inputs[1], *kinds[1:])]
 
 
 OPERATORS: Registry[type[Op]] = Registry("the operator", "n2d2py.operators.catalog")
@@ -106,11 +125,7 @@ OpT = TypeVar("OpT", bound=type[Op])
 
 @dataclass_transform(frozen_default=True)
 def register(op: OpT) -> OpT:
-    """Make a class a frozen dataclass and register it as an operator, by its kind (class decorator).
-
-    Raises:
-        InternalError: if another class has the same kind.
-    """
+    """Make a class a frozen dataclass and register it by its kind (class decorator); a second class is an InternalError."""
     if "__dataclass_params__" not in vars(op):
         dataclass(frozen=True)(op)
     op.kind = vars(op).get("kind") or op.__name__

@@ -9,7 +9,8 @@ Plug-ins and built-in operators use the same declaration. NumPy computes an oper
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from n2d2py.arithmetic.exact import LARGE, digest
 from n2d2py.contracts.functions import FunctionRow
 from n2d2py.contracts.windows import Pads
-from n2d2py.graph import Graph, Node, Shape
+from n2d2py.graph import Graph, Node, Shape, memory_axes
 from n2d2py.naming import FreshNames
 from n2d2py.registry import Registry
 
@@ -111,23 +112,78 @@ class OnnxWriter:
         fits = min(pads) >= 0 and (limit is None or all(p < limit[i % 2] for i, p in enumerate(pads)))
         return (x, list(pads)) if fits else (self.pad(x, pads, fill), [0, 0, 0, 0])
 
-    def apply(self, function: FunctionRow, x: str, y: str) -> None:
-        """Write y = function(x).
+    # ---- tensors as arrays ------------------------------------------------------------------
+    def array(self, tensor: str, dims: Sequence[int]) -> str:
+        """Return the elements of a tensor, in memory order, with dimensions `dims` after the batch axis."""
+        rank = len(self.graph.shape(tensor))
+        if rank > 2:
+            tensor = self.emit("Transpose", [tensor], perm=memory_axes(rank))
+        return self.emit("Reshape", [tensor, self.constant([0, *dims])])
 
-        Raises:
-            NoOnnxForm: the function has no ONNX form.
+    def flat(self, tensor: str, output: str) -> None:
+        """Add `output`, whose elements are those of `tensor` in memory order."""
+        shape = self.graph.shape(output)
+        axes = memory_axes(len(shape))
+        target = self.constant([0, *(shape[axis] for axis in axes[1:])] if len(shape) > 2 else [0, -1])
+        if len(shape) == 2:
+            self.emit("Reshape", [tensor, target], output)
+        else:
+            self.emit("Transpose", [self.emit("Reshape", [tensor, target])], output, perm=np.argsort(axes).tolist())
+
+    def operands(self, node: Node, shapes: Sequence[Shape] = (), slots: tuple[int, ...] = ()) -> list[str]:
+        """Return each operand of an ArrayOp in its dimensions, or those of `shapes`, after a batch axis (1 for constants)."""
+        result = []
+        for index, (slot, dims) in enumerate(zip(slots or node.op.slots, shapes or node.op.operand_dims(), strict=True)):
+            if slot >= 0:
+                result.append(self.array(node.inputs[slot], dims))
+            else:
+                values = node.params[f"operand{index}"].reshape(1, *dims)
+                result.append(self.constant(values) if values.dtype.kind == "f" else self.exact(np.ascontiguousarray(values)))
+        return result
+
+    def take(self, vector: str, size: int, axes: Sequence[np.ndarray], output: str | None = None) -> str:
+        """Add y[i, j, ...] = x[axes[0][i] + axes[1][j] + ...] of a vector (N, size), flat; all sums lie within x.
+
+        If the step of each axis divides the step of the axis before, x is reshaped to these steps, and no constant is longer
+        than an axis. Otherwise all offsets are one constant.
         """
+        firsts = [int(axis.min()) for axis in axes]
+        steps = [int(np.gcd.reduce(axis - first)) for axis, first in zip(axes, firsts, strict=True)]
+        order = sorted(range(len(axes)), key=lambda k: -steps[k])
+        moving, still = ([k for k in order if bool(steps[k]) == moves] for moves in (True, False))
+        rest, first = size, sum(firsts)
+        dims, chosen = [], []
+        for k in moving:
+            count, odd = divmod(rest, steps[k])
+            places = first // steps[k] + (axes[k] - firsts[k]) // steps[k]
+            if odd or places.max() >= count:
+                offsets = reduce(np.add.outer, axes).reshape(-1)
+                return self.emit("Gather", [vector, self.exact(offsets)], output, axis=1)
+            dims.append(count)
+            chosen.append(places)
+            rest, first = steps[k], first % steps[k]
+        dims += [rest, *(1 for _ in still)]
+        chosen += [np.array([first]), *(np.zeros(len(axes[k]), np.int64) for k in still)]
+        result = self.emit("Reshape", [vector, self.constant([0, *dims])])
+        for axis, (count, places) in enumerate(zip(dims, chosen, strict=True), 1):
+            if not np.array_equal(places, np.arange(count)):
+                result = self.emit("Gather", [result, self.exact(places)], axis=axis)
+        where = [*moving, len(axes), *still]
+        perm = [0, *(1 + where.index(k) for k in range(len(axes) + 1))]
+        if perm != sorted(perm):
+            result = self.emit("Transpose", [result], perm=perm)
+        return self.emit("Reshape", [result, self.constant([0, -1])], output)
+
+    # ---- layers -----------------------------------------------------------------------------
+    def apply(self, function: FunctionRow, x: str, y: str) -> None:
+        """Write y = function(x). Raise NoOnnxForm if the function has no ONNX form."""
         try:
             function.emit(self, x, y)
         except ValueError as error:
             raise NoOnnxForm(str(error)) from error
 
     def write(self, node: Node) -> None:
-        """Write one layer with its activation.
-
-        Raises:
-            NoOnnxForm: the operator has no ONNX form.
-        """
+        """Write one layer with its activation. Raise NoOnnxForm if one of them has no ONNX form."""
         if node.op.kind not in EMITTERS or len(node.outputs) != 1:
             raise NoOnnxForm(f"the layer {node.name} ({node.op.kind}) has no ONNX form")
         if node.activation is None:

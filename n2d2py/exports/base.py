@@ -31,7 +31,6 @@ class ScoredOutput:
     """Scoring of a network output against the labels of the samples.
 
     Attributes:
-        output: tensor name of the output.
         top_n: a label counts as found if it is among the `top_n` largest channels.
         threshold: for an output of one channel: the real value above which the label is 1.
     """
@@ -46,11 +45,9 @@ class KernelChoice:
     """Kernel of a layer, for the report.
 
     Attributes:
-        layer: its name.
         kernel: the implementation; "portable" runs everywhere, "none" for a layer without code.
         sets: instruction sets that use it, the portable kernel runs on others; empty for all.
         reason: why it was chosen, or why better ones do not apply.
-        tiles: it works in tiles of selectable size.
         weight_bits: bits of a weight if several are packed into a byte; 0 for whole bytes.
         weight_bytes: bytes of the weights without packing.
         prepacked_bytes: static memory of weights that are unpacked once, the maximum over `sets`.
@@ -71,7 +68,6 @@ class ExportRequest:
     """The input of an export; plain data that no export changes.
 
     Attributes:
-        graph: the typed network.
         stimuli: test samples of the project; may be empty.
         targets: the scored outputs, in the order of the labels.
         problem, plan: static memory in HWC; None for targets that place memory themselves.
@@ -160,18 +156,6 @@ class Prepared(Generic[ResultT]):
     problems: Sequence[N2D2Error] = ()
     content: ResultT | None = None
 
-    @classmethod
-    def of(cls, request: ExportRequest, make: Callable[[], ResultT]) -> Prepared[ResultT]:
-        """Return the result of `make`, or its errors; E704 for a network without layers."""
-        if not request.graph.nodes:
-            return cls(request, [no_layers(request.graph)])
-        try:
-            return cls(request, (), make())
-        except ErrorList as problems:
-            return cls(request, problems.errors)
-        except N2D2Error as problem:
-            return cls(request, [problem])
-
     def check(self) -> None:
         """Raise all problems together."""
         ErrorList.raise_if(list(self.problems))
@@ -198,7 +182,6 @@ class Target(Generic[ResultT]):
             of this class.
         parameter_type: the class whose attributes are the values of its export parameters.
         layer_parameters: its parameters of single layers, in addition to the precision.
-        quantization: quantization defaults.
         in_floats: it accepts float networks, whatever its parameters.
         needs_plan: requests must have `problem` and `plan`.
         adds_residuals: its convolutions can add a residual (`QuantNode.residual`).
@@ -255,11 +238,19 @@ class Target(Generic[ResultT]):
         return None
 
     def prepare(self, request: ExportRequest) -> Prepared[ResultT]:
-        """Do all work that can fail because of the network or the parameters, without writing anything.
+        """Do all work that can fail because of the network or the parameters, without writing anything: the result of `make`,
+        or its errors; E704 for a network without layers."""
+        if not request.graph.nodes:
+            return Prepared(request, [no_layers(request.graph)])
+        try:
+            return Prepared(request, (), self.make(request))
+        except ErrorList as problems:
+            return Prepared(request, problems.errors)
+        except N2D2Error as problem:
+            return Prepared(request, [problem])
 
-        Raises:
-            InternalError: for an invalid request, such as one without a required memory plan.
-        """
+    def make(self, request: ExportRequest) -> ResultT:
+        """Return the content of an export. Raise an error, or an ErrorList, for what the target does not support."""
         raise NotImplementedError
 
     def details(self, prepared: Prepared[ResultT]) -> dict[str, Any]:
@@ -283,11 +274,7 @@ class Target(Generic[ResultT]):
 
     def write(self, prepared: Prepared[ResultT], folder: Path) -> list[KernelChoice] | None:
         """Write the project into an existing folder, without its manifest; return the kernel of each layer, None without a
-        choice.
-
-        Raises:
-            ErrorList: the problems found by `prepare`; nothing is written.
-        """
+        choice. Raise the problems found by `prepare`; nothing is written then."""
         raise NotImplementedError
 
     def reduced_range_gain(self, prepared: Prepared[ResultT]) -> float:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.errors import InternalError
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph, channels, height, width
 
@@ -38,19 +37,6 @@ class StoredStimuli:
         """Number of samples."""
         return len(self.inputs[0]) if self.inputs else 0
 
-    def check(self, graph: QuantGraph) -> None:
-        """Raise InternalError if arrays do not fit each other or the inputs of `graph`."""
-        if not self.inputs:
-            return
-        if len(self.inputs) != len(graph.user_inputs):
-            raise InternalError(f"stimuli for {len(self.inputs)} inputs of a network that has {len(graph.user_inputs)}")
-        for name, values in zip(graph.user_inputs, self.inputs, strict=True):
-            if values.shape[1:] != tuple(graph.shape(name)[1:]) or values.dtype != graph.type(name).dtype:
-                raise InternalError(f"stimuli of {values.dtype}{list(values.shape)} for the input {name}")
-        for array in (*self.inputs[1:], *self.labels, *((self.names,) if self.names else ())):
-            if len(array) != self.count:
-                raise InternalError("stimuli, labels and names differ in number")
-
 
 def hwc(values: np.ndarray) -> np.ndarray:
     """Return values (C, H, W), (C, L) or (C) of one sample as (H, W, C); a vector has one pixel."""
@@ -59,6 +45,12 @@ def hwc(values: np.ndarray) -> np.ndarray:
     if values.ndim == 2:
         return values.T[np.newaxis]
     return values.transpose(1, 2, 0)
+
+
+def stored_bytes(values: np.ndarray) -> bytes:
+    """Return the bytes of one sample, as `hwc` and little-endian."""
+    pixels = hwc(values)
+    return pixels.astype(pixels.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
 def hwc_field(shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.dtype, tuple[int, int, int]]:
@@ -78,7 +70,6 @@ def write_stimuli(stimuli: StoredStimuli, graph: QuantGraph, names: Sequence[str
     `names` are the file stems, one for each network input. A line of `stimuli.list` has the path of a sample, or the paths of
     all its inputs separated by blanks; labels are in the first file. Lines of `stimuli.link`: path, blank, original name.
     """
-    stimuli.check(graph)
     digits = max(3, len(str(stimuli.count - 1)))
     (folder / "stimuli").mkdir(exist_ok=True)
     paths, links = [], []
@@ -86,8 +77,8 @@ def write_stimuli(stimuli: StoredStimuli, graph: QuantGraph, names: Sequence[str
         files = []
         for position, (name, tensor, values) in enumerate(zip(names, graph.user_inputs, stimuli.inputs, strict=True)):
             files.append(f"stimuli/{name}{index:0{digits}d}.{'pgm' if _grey(graph.shape(tensor)) else 'ppm'}")
-            labels = [np.ravel(label[index]) for label in stimuli.labels] if position == 0 else []
-            (folder / files[-1]).write_bytes(_header(graph, tensor) + _payload(values[index], labels))
+            labels = [label[index].astype("<i4").tobytes() for label in stimuli.labels] if position == 0 else []
+            (folder / files[-1]).write_bytes(_header(graph, tensor) + stored_bytes(values[index]) + b"".join(labels))
         paths.append(" ".join(files))
         links.append(f"{files[0]} {stimuli.names[index] if stimuli.names else '-'}")
     for file, lines in (("stimuli.list", paths), ("stimuli.link", links)):
@@ -105,14 +96,7 @@ def _header(graph: QuantGraph, tensor: str) -> bytes:
     return f"{'P5' if _grey(shape) else 'P6'}\n{columns} {height(shape)}\n{maxval}\n".encode("ascii")
 
 
-def _payload(values: np.ndarray, labels: list[np.ndarray]) -> bytes:
-    pixels = hwc(values)
-    stored = pixels.astype(pixels.dtype.newbyteorder("<"), copy=False)
-    return b"".join([stored.tobytes(), *(label.astype("<i4").tobytes() for label in labels)])
-
-
 def _array_files(inputs: int) -> list[str]:
-    """stimuli.npy, or stimuli0.npy, stimuli1.npy, ..."""
     return ["stimuli.npy"] if inputs == 1 else [f"stimuli{i}.npy" for i in range(inputs)]
 
 

@@ -59,10 +59,8 @@ def refuse_replacement(path: Path, network: str, force: bool, shown: str | None 
 
     `force` accepts exports of other networks and changed files, but not other folders.
 
-    Raises:
-        N2D2Error: E711 if `path` is a file, or another folder; E719 for an export of another network, or with files edited or
-            added since it was written.
-        OSError: the folder cannot be read.
+    Raise E711 if `path` is a file, or another folder; E719 for an export of another network, or with files edited or added
+    since it was written. Raise OSError if the folder cannot be read.
     """
     shown = shown or str(path)
     remedy = "remove it, or choose another folder with -o"
@@ -91,7 +89,6 @@ def refuse_replacement(path: Path, network: str, force: bool, shown: str | None 
 
 
 def _changed_files(folder: Path, files: dict[str, Any]) -> Iterator[str]:
-    """Yield the names of files that differ from the manifest or are not in it."""
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
         if (path.is_dir() and not path.is_symlink()) or name == Path(MANIFEST):
@@ -111,7 +108,6 @@ def _digest_or_none(path: Path) -> str | None:
 
 
 def _is_built(name: Path) -> bool:
-    """True if a file of that name, relative to the export, comes from a build."""
     top = name.parts[0]
     inside = len(name.parts) > 1 and (top in _BUILT_FOLDERS or top.startswith(("build-", "cmake-build-")))
     return inside or name.as_posix() in _BUILT_FILES or name.suffix in _BUILT_ENDINGS
@@ -125,8 +121,6 @@ class Manifest:
     """Sources of an export; the digests of its files are added at the end.
 
     Attributes:
-        export: name of the export.
-        network: name of the network.
         options, parameters: options and export parameters of the run, plain JSON values.
         inputs: digest by name of each input.
         details: facts of the target for readers of the export, plain JSON values.
@@ -154,10 +148,7 @@ class Manifest:
             "export": self.export,
             "network": self.network,
             **({"command": self.command} if self.command else {}),
-            "options": dict(self.options),
-            "parameters": dict(self.parameters),
-            "inputs": dict(self.inputs),
-            "details": dict(self.details),
+            **{name: dict(getattr(self, name)) for name in ("options", "parameters", "inputs", "details")},
             "files": dict(sorted(files.items())),
         }
         return json_text(data, ensure_ascii=False)
@@ -193,7 +184,8 @@ class ExportFolder:
         try:
             if error is None:
                 with self._explained_failures():
-                    self._finish()
+                    write_text(self._partial / MANIFEST, self._manifest.text(self._partial))
+                    self._swap()
             elif isinstance(error, OSError):
                 with self._explained_failures():
                     raise error
@@ -201,11 +193,6 @@ class ExportFolder:
             shutil.rmtree(self._partial, ignore_errors=True)
             if self._path.exists():
                 shutil.rmtree(self._old, ignore_errors=True)
-
-    def _finish(self) -> None:
-        text = self._manifest.text(self._partial)
-        write_text(self._partial / MANIFEST, text)
-        self._swap()
 
     def _remove_leftovers(self) -> None:
         """Remove the folders of killed runs; restore a previous export that one had moved aside."""
@@ -244,7 +231,6 @@ class ExportFolder:
             raise
 
     def _is_ours(self, reason: OSError) -> bool:
-        """True if the failure concerns the place of the export."""
         if reason.filename is None:
             return False
         path = Path(os.path.abspath(os.fsdecode(reason.filename)))

@@ -19,21 +19,10 @@ MAX_BYTES = 1 << 31
 _MAGIC = b"\x93NUMPY"
 _MOST_AXES = 32
 _LONGEST_AXIS = 1 << 40
-_KINDS = "?bBiufUSc"
-"""Kinds of elements (numpy.dtype.kind): numbers, truth values, texts."""
+_KINDS = "?bBiufUSc"  # kinds of elements (numpy.dtype.kind): numbers, truth values, texts
 _LOCAL_HEADER = 30
 _BLOCK = 1 << 20
-_BROKEN = (
-    ValueError,
-    EOFError,
-    KeyError,
-    IndexError,
-    OverflowError,
-    NotImplementedError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+_BROKEN = (ValueError, EOFError, LookupError, OverflowError, RuntimeError, zipfile.BadZipFile, zlib.error)
 """Exceptions of zipfile for damaged archives."""
 
 
@@ -59,11 +48,7 @@ class _Header(NamedTuple):
 
 
 def read_npy(path: Path) -> np.ndarray:
-    """Return the array of a .npy file, in memory.
-
-    Raises:
-        OSError: when it cannot be read; DamagedArray.
-    """
+    """Return the array of a .npy file, in memory. Raise OSError or DamagedArray."""
     with open_regular(path) as file:
         header = _header(file, _length(file))
         _check_room(header.size)
@@ -71,31 +56,19 @@ def read_npy(path: Path) -> np.ndarray:
 
 
 def map_npy(path: Path) -> np.ndarray:
-    """Return the array of a .npy file, mapped read-only from it.
-
-    Raises:
-        OSError: when it cannot be read; DamagedArray.
-    """
+    """Return the array of a .npy file, mapped read-only from it. Raise OSError or DamagedArray."""
     with open_regular(path) as file:
         header = _header(file, _length(file))
         return _mapped(path, header, header.start) if header.size else _elements(header, b"")
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of an .npz file by name, in file order, in memory.
-
-    Raises:
-        OSError: when it cannot be read; DamagedArray.
-    """
-    return _archive(path, lambda archive, info: _read_member(archive, info))
+    """Return the arrays of an .npz file by name, in file order, in memory. Raise OSError or DamagedArray."""
+    return _archive(path, _read_member)
 
 
 def map_npz(path: Path) -> dict[str, np.ndarray]:
-    """As `read_npz`; arrays that are not compressed are mapped from the file.
-
-    Raises:
-        OSError: when it cannot be read; DamagedArray.
-    """
+    """As `read_npz`; arrays that are not compressed are mapped from the file."""
 
     def member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
         if info.compress_type == zipfile.ZIP_STORED:

@@ -10,10 +10,8 @@ from collections.abc import Iterable
 _REFUSED = re.compile(r'[\\/:*?"<>|\s\x00-\x1f\x7f\ud800-\udfff]')
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 """Names that Windows reserves for devices, whatever the ending."""
-_LONGEST = 120
-"""Bytes of a name; file systems take 255, and endings are still to come."""
-_MARK = 8
-"""Hexadecimal digits that tell names apart whose files would be called alike."""
+_LONGEST = 120  # bytes of a name; file systems take 255, and endings are still to come
+_MARK = 8  # hexadecimal digits that tell names apart whose files would be called alike
 
 
 def plain_file_name(name: str) -> str:

@@ -14,11 +14,7 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Return the file opened for reading bytes.
-
-    Raises:
-        OSError: as `open`; also for a name with NUL, and for what is not a regular file.
-    """
+    """Return the file opened for reading bytes. Raise OSError as `open`, and for a name with NUL or no regular file."""
     try:
         descriptor = os.open(path, _FLAGS)
     except ValueError:
@@ -33,11 +29,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path) -> bytes:
-    """Return the bytes of a file.
-
-    Raises:
-        OSError: as `open_regular`.
-    """
+    """Return the bytes of a file. Raise OSError as `open_regular`."""
     with open_regular(path) as file:
         return file.read()
 

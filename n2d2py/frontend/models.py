@@ -6,15 +6,21 @@ import contextlib
 import io
 import sys
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import onnx
 
+from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.frontend.onnx.model import ImportOptions, OnnxModel, load_onnx
-from n2d2py.frontend.tflite.model import load_tflite
+from n2d2py.frontend.onnx.model import ImportOptions, OnnxModel, load_onnx, stored_type
+from n2d2py.frontend.tflite.control_flow import inline_graphs, mark_dilations
+from n2d2py.frontend.tflite.file import TfliteFile, invalid_file_error, read_tflite
+from n2d2py.frontend.tflite.flatbuffer import DamagedFile
+from n2d2py.frontend.tflite.translation import Translation
 
 Source = Path | onnx.ModelProto
 """A network: its file, or an ONNX model in memory."""
@@ -23,8 +29,7 @@ Source = Path | onnx.ModelProto
 def load_model(path: str | Source, options: ImportOptions = ImportOptions()) -> OnnxModel:
     """Return the model of an ONNX or TFLite file, or of ONNX in memory; errors as `load_onnx` and `load_tflite`.
 
-    Raises:
-        N2D2Error: E315 encodings of a TFLite file.
+    Raises N2D2Error: E315 encodings of a TFLite file.
     """
     if isinstance(path, onnx.ModelProto) or Path(path).suffix != ".tflite":
         return load_onnx(path, options)
@@ -34,14 +39,51 @@ def load_model(path: str | Source, options: ImportOptions = ImportOptions()) -> 
     return load_tflite(path, options)
 
 
+def load_tflite(path: str | Path, options: ImportOptions = ImportOptions()) -> OnnxModel:
+    """Return the model of a .tflite file as ONNX with the file's scales and zero points; images are N, C, H, W.
+
+    Raises N2D2Error: E301 unreadable file, E302 invalid model, E305 unusable inputs, E310 (one for each kind) operators that
+    cannot be translated.
+    """
+    try:
+        file = read_tflite(Path(path))
+        file = _ending_at(options.cut.outputs, mark_dilations(inline_graphs(file)))
+        translation = Translation(file)
+        proto = translation.run()
+    except DamagedFile as damage:
+        raise invalid_file_error(str(path), f"the file is damaged or truncated ({damage})") from None
+    model = load_onnx(proto, options)
+    inputs = [file.tensors[index] for index in file.inputs]
+    if any(len(tensor.shape) == 4 for tensor in inputs):
+        text = "%s: images are stored as height, width, channels; the exported model takes channels, height, width"
+        log.notice(text, model.path)
+    for tensor in inputs:
+        if len(tensor.shape) == 3 and min(tensor.shape[1:]) > 1:
+            rows, columns = tensor.shape[1:]
+            order = f"the {rows} channels of each value next to each other, the transpose of the file"
+            text = "%s: input '%s' of %d x %d has %d channels of %d values: the exported function takes %s"
+            log.notice(text, model.path, tensor.name, rows, columns, rows, columns, order)
+    if states := translation.variables.states:
+        log.notice("%s: variables are kept between calls: %s", model.path, ", ".join(name for name, _ in states))
+    stored = [one for one in inputs if one.is_quantized]
+    types = {one.name: stored_type(one.dtype, float(one.scale[0]), int(one.zero_point[0])) for one in stored}
+    return replace(model, places=translation.places, states=states, batch=1 if states else model.batch, stored=types)
+
+
+def _ending_at(names: Sequence[str], file: TfliteFile) -> TfliteFile:
+    """Return the file with these outputs, so that operators after them are not translated; unchanged if it lacks one."""
+    known = {tensor.name: index for index, tensor in enumerate(file.tensors)}
+    return replace(file, outputs=tuple(known[name] for name in names)) if names and known.keys() >= set(names) else file
+
+
 def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:
     """Return a model of another framework as ONNX: a ModelProto, an `onnx_ir.Model`, or a `torch.nn.Module`.
 
     Args:
         example_inputs: a tensor or a tuple of tensors with batch 1; only for a module, which is exported in evaluation mode.
 
-    Raises:
-        N2D2Error: E008 another type, example inputs that are missing or have no effect, a module that torch.onnx cannot export.
+    Raises N2D2Error: E008 another type, example inputs that are missing or have no effect, a module that torch.onnx cannot
+    export.
     """
     torch, ir, kind = sys.modules.get("torch"), sys.modules.get("onnx_ir"), type(model).__name__
     if torch is not None and isinstance(model, torch.nn.Module):
@@ -61,7 +103,6 @@ def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:
 
 
 def _export_module(torch: Any, module: Any, example_inputs: Any) -> onnx.ModelProto:
-    """Export a module by torch.onnx, with its new exporter if onnxscript is installed."""
     inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     training, file, is_new = module.training, io.BytesIO(), find_spec("onnxscript") is not None
     try:

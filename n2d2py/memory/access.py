@@ -1,8 +1,7 @@
-"""Memory access of operators: the contract between operators and planners.
+"""Memory access of operators: the contract between operators and planners, declared under `@memory_access("Kind")`.
 
-A function under `@memory_access("Kind")` declares the access of an operator that does not read anything at any time. Kernel contract: window operators store output
-rows in order, with any order inside a row. Pointwise operators read all operands of an element before they store it, forwards.
-Other operators may read anything at any time.
+Window operators store output rows in order, with any order inside a row. Pointwise operators read all operands of an element
+before they store it, forwards. Other operators, which need no declaration, may read anything at any time.
 """
 
 from __future__ import annotations
@@ -78,10 +77,8 @@ class Access:
         return self.overlay
 
     def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
-        """Return, for each of `lines` output rows, the rows of `source` that it reads, in ascending order.
-
-        `numbers`: the inputs that are `source`.
-        """
+        """Return, for each of `lines` output rows, the rows of `source` that it reads, in ascending order. `numbers`: the
+        inputs that are `source`."""
         raise InternalError(f"{type(self).__name__} does not run row by row")
 
     def dead(self, numbers: Sequence[int], source: TensorSpec) -> Callable[[int], int]:
@@ -108,12 +105,9 @@ class Access:
 
 @dataclass(frozen=True)
 class Window(Access):
-    """Each output pixel reads a window of the input, in the channels of its group. Pairs are (vertical, horizontal).
-
-    Attributes:
-        pads: rows and columns of zeros at the top, left, bottom, right; negative values crop columns and, with a kernel of one
-            pixel, rows.
-    """
+    """Each output pixel reads a window of the input, in the channels of its group. Pairs are (vertical, horizontal). `pads`:
+    rows and columns of zeros at the top, left, bottom, right; negative ones crop columns and, with a kernel of one pixel,
+    rows."""
 
     kernel: tuple[int, int]
     stride: tuple[int, int] = (1, 1)
@@ -149,12 +143,8 @@ class Window(Access):
 
 @dataclass(frozen=True)
 class PoolWindow(Window):
-    """Each output element reads a window of one channel.
-
-    Attributes:
-        mode: reduction of the window, for readers of the files.
-        partial_bytes: bytes of a channel's partial result; None for 4.
-    """
+    """Each output element reads a window of one channel. `mode`: its reduction, for readers of the files. `partial_bytes`:
+    bytes of a channel's partial result; None for 4."""
 
     mode: str = ""
     partial_bytes: int | None = None
@@ -162,12 +152,8 @@ class PoolWindow(Window):
 
     def accumulates(self, source: TensorSpec, output: TensorSpec) -> bool:
         """True for a pool over the whole input."""
-        return (
-            self.kernel == (source.height, source.width)
-            and not any(self.pads)
-            and (output.height, output.width) == (1, 1)
-            and source.height > 1
-        )
+        is_whole = self.kernel == (source.height, source.width) and not any(self.pads)
+        return is_whole and source.height > 1 and output.height == output.width == 1
 
     def computed(self, source: TensorSpec, output: TensorSpec) -> int:
         return prod(output.shape) * prod(self.kernel)
@@ -264,9 +250,8 @@ class Pointwise(Access):
         return Overlay.POINTWISE if source.shape == output.shape else Overlay.WHOLE
 
     def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
-        return (
-            [] if any(t.shape == output.shape for t in sources) else [f"no operand has the shape {output.shape} of the output"]
-        )
+        has_shape = any(t.shape == output.shape for t in sources)
+        return [] if has_shape else [f"no operand has the shape {output.shape} of the output"]
 
 
 @dataclass(frozen=True)

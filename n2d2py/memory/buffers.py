@@ -6,13 +6,14 @@ input it overwrites.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from math import lcm
 
 from n2d2py.arithmetic.exact import round_up
 from n2d2py.memory.access import Concatenated, Joined, View
-from n2d2py.memory.manager import PlaneLayout
+from n2d2py.memory.plan import PlaneLayout
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
 
@@ -53,34 +54,21 @@ def _needs_runs(op: OpSpec, tensor: TensorSpec) -> bool:
 
 
 def concats_in_place(problem: MemoryProblem) -> list[str]:
-    """Return the concatenations whose inputs can be written directly into the output.
-
-    Each input feeds only this concatenation, once; is written by an operator that is neither a concatenation nor a reshape nor
-    takes dense planes; is not a network output; and keeps its values.
-    """
+    """Return the concatenations whose inputs can be written directly into the output. Each input feeds only this concatenation,
+    once; is written by an operator that is neither a concatenation nor a reshape nor takes dense planes; is not a network
+    output; and keeps its values."""
     writers = {op.output: op for op in problem.ops}
-    uses: dict[str, int] = dict.fromkeys(problem.outputs, 1)
-    for op in problem.ops:
-        for name in op.inputs:
-            uses[name] = uses.get(name, 0) + 1
+    uses = Counter([*problem.outputs, *(name for op in problem.ops for name in op.inputs)])
 
     def direct(name: str, output: TensorSpec) -> bool:
         writer = writers.get(name)
-        return (
-            writer is not None
-            and not isinstance(writer.access, (Concatenated, View))
-            and not _needs_runs(writer, problem.tensors[name])
-            and uses[name] == 1
-            and problem.tensors[name].element_bytes == output.element_bytes
-        )
+        if writer is None or isinstance(writer.access, (Concatenated, View)) or uses[name] != 1:
+            return False
+        tensor = problem.tensors[name]
+        return not _needs_runs(writer, tensor) and tensor.element_bytes == output.element_bytes
 
-    return [
-        op.name
-        for op in problem.ops
-        if isinstance(op.access, Concatenated)
-        and not op.access.rescales
-        and all(direct(name, problem.tensors[op.output]) for name in op.inputs)
-    ]
+    concats = [op for op in problem.ops if isinstance(op.access, Concatenated) and not op.access.rescales]
+    return [op.name for op in concats if all(direct(name, problem.tensors[op.output]) for name in op.inputs)]
 
 
 def dense(tensor: TensorSpec, whole: bool = False) -> PlaneLayout:
@@ -99,10 +87,8 @@ def pop_ready(waiting: list[OpSpec], complete: set[str]) -> Iterator[OpSpec]:
 
 
 class Buffers:
-    """The buffers of a problem: `of` by tensor name, `clock` and `views` by operator name.
-
-    `in_place` names the concatenations that need no code, out of `concats_in_place`.
-    """
+    """The buffers of a problem: `of` by tensor name, `clock` and `views` by operator name. `in_place` names the concatenations
+    that need no code, out of `concats_in_place`."""
 
     def __init__(self, problem: MemoryProblem, settings: Settings, in_place: Collection[str]):
         self.problem, self.settings = problem, settings
@@ -137,7 +123,6 @@ class Buffers:
         return list(dict.fromkeys(self.of[name] for name in self.problem.tensors if name in self.of))
 
     def _make(self) -> dict[str, Buffer]:
-        """Return the buffer of each tensor, with lifetime and consumers."""
         problem, tensors = self.problem, self.problem.tensors
         buffers: dict[str, Buffer] = {}
         for name in problem.inputs:
@@ -163,7 +148,6 @@ class Buffers:
         return buffers
 
     def _written(self, op: OpSpec, buffers: dict[str, Buffer], join: OpSpec | None) -> Buffer:
-        """Return the buffer of an operator's output, which is a part of `join`, if given."""
         name, clock, tensor = op.output, self.clock[op.name], self.problem.tensors[op.output]
         if op.name in self._joins:
             return buffers[op.inputs[0]]
@@ -192,7 +176,6 @@ class Buffers:
         return self.settings.include_output is False or (not buffer.readers and writer.access.prefers_caller)
 
     def _joined_buffer(self, join: OpSpec, birth: int) -> Buffer:
-        """Return the buffer of a concatenation in place: channels of a pixel, or columns of a row."""
         in_columns = isinstance(join.access, Joined)
         starts, start = {}, 0
         for name in join.inputs:

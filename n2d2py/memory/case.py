@@ -84,18 +84,13 @@ class Case:
         return gcd(self.size, *sizes, *(elements if len(elements) > 1 else ())) or 1
 
 
-_BLOCK = 1 << 18
-"""Stamps of a tensor that are written or compared at once."""
-_BYTES = ("offset", "size", "stride", "limit", "wrap_offset", "pitch")
-"""Fields of a plane that count bytes."""
+_BLOCK = 1 << 18  # stamps of a tensor that are written or compared at once
+_BYTES = ("offset", "size", "stride", "limit", "wrap_offset", "pitch")  # fields of a plane that count bytes
 
 
 class Stamps:
-    """Content of the arena. Stores write stamps; comparisons add faults to the case.
-
-    A stamp stands for `grain` bytes, which are read and written together. A grain is never larger than an element, so it has
-    one place in the order of elements.
-    """
+    """Content of the arena. Stores write stamps; comparisons add faults to the case. A stamp stands for `grain` bytes, which
+    are read and written together. A grain is never larger than an element, so it has one place in the order of elements."""
 
     def __init__(self, case: Case):
         self.case, self.graph = case, case.graph
@@ -210,7 +205,6 @@ class Stamps:
                 self.case.fault("overwritten", what, op=op["name"], tensor=op["output"], by="scratch")
 
     def _touches(self, name: str, begin: int, end: int) -> bool:
-        """True if bytes of a tensor lie at these arena addresses."""
         key = name, begin, end
         if key not in self._touched:
             low, high = begin // self.grain, end // self.grain

@@ -94,7 +94,6 @@ def _check_plane(case: Case, name: str, plane: dict[str, Any]) -> None:
 
 
 def _form_fault(plane: dict[str, Any], name: str, shape: tuple[int, int, int]) -> tuple[str, str] | None:
-    """Return kind and text of a fault in the form of a plane; None without one."""
     (height, width, pixel), stride, count = shape, plane["stride"], plane["count"]
     line, limit, ring = stride * plane["length"], plane.get("limit"), plane.get("ring_rows")
     if (count, plane["length"], plane["size"]) != (height, width, pixel):
@@ -133,7 +132,6 @@ class _Schedule:
         self.lines_read: dict[str, int] = {}
 
     def check(self) -> None:
-        """Record the faults of all steps, and of what never runs or ends too early."""
         case, clock = self.case, -1
         for index, step in enumerate(self.steps):
             now = step.get("clock", index)
@@ -162,10 +160,10 @@ class _Schedule:
         elif not step.get("view"):
             _check_order(case, op, step)
         by_lines = "rows" in step or "in_rows" in step
-        late = [t for t in _reads(op) if t not in self.ready and not (by_lines and t in self.partly)]
+        late = [t for t in self._reads(op) if t not in self.ready and not (by_lines and t in self.partly)]
         if late:
             case.fault("schedule", f"runs before {', '.join(late)} is written", op=name, tensor=late[0])
-        _check_lifetimes(case, op, step, now)
+        self._check_lifetimes(op, step, now)
         commits = "rows" not in step or self.last[name] == index
         if "in_rows" in step:
             commits = self._check_in_rows(op, step)
@@ -175,8 +173,22 @@ class _Schedule:
             self.ready.add(op["output"])
             self.done.add(name)
 
+    @staticmethod
+    def _reads(op: dict[str, Any]) -> list[str]:
+        return [*op["inputs"], *([op["residual"]] if "residual" in op else [])]
+
+    def _check_lifetimes(self, op: dict[str, Any], step: dict[str, Any], now: int) -> None:
+        case, planes = self.case, self.case.map["tensors"]
+        output = planes.get(op["output"], {})
+        if not step.get("view") and output.get("alloc", now) > now:
+            what = f"writes {op['output']} at clock {now}, before its alloc {output['alloc']}"
+            case.fault("lifetime", what, op=op["name"], tensor=op["output"])
+        for name in self._reads(op):
+            release = planes.get(name, {}).get("release", now)
+            if release < now:
+                case.fault("lifetime", f"reads {name} at clock {now}, after its release {release}", op=op["name"], tensor=name)
+
     def _check_arrival(self, step: dict[str, Any], index: int) -> None:
-        """Check the rows of a network input that arrive from outside."""
         case, name = self.case, step["input"]
         if name not in case.graph["inputs"] or name in case.outside or set(step) - _ARRIVAL:
             case.fault("schedule", f"step {index}: {name} does not arrive by rows", tensor=name)
@@ -213,11 +225,6 @@ class _Schedule:
         return commits
 
 
-def _reads(op: dict[str, Any]) -> list[str]:
-    """Return all tensors that must be valid when the operator runs."""
-    return [*op["inputs"], *([op["residual"]] if "residual" in op else [])]
-
-
 def _check_order(case: Case, op: dict[str, Any], step: dict[str, Any]) -> None:
     """Check that loop nest and store unit are supported by the replay."""
     loop, unit = step.get("loop", "hwc"), step.get("unit", "elem")
@@ -252,15 +259,3 @@ def _end_in(case: Case, memory: dict[str, Any]) -> int:
     ends += [part["offset"] + part["size"] for step in case.map["schedule"] for part in step.get("scratch", ())]
     ends += [each["copy"] + each["bytes"] for each in case.copies]
     return max((end - memory["start"] for end in ends if memory["start"] < end <= memory["start"] + memory["bytes"]), default=0)
-
-
-def _check_lifetimes(case: Case, op: dict[str, Any], step: dict[str, Any], now: int) -> None:
-    planes = case.map["tensors"]
-    output = planes.get(op["output"], {})
-    if not step.get("view") and output.get("alloc", now) > now:
-        what = f"writes {op['output']} at clock {now}, before its alloc {output['alloc']}"
-        case.fault("lifetime", what, op=op["name"], tensor=op["output"])
-    for name in _reads(op):
-        release = planes.get(name, {}).get("release", now)
-        if release < now:
-            case.fault("lifetime", f"reads {name} at clock {now}, after its release {release}", op=op["name"], tensor=name)

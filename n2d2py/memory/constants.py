@@ -31,11 +31,8 @@ def place_constants(
     plan: MemoryPlan, constants: Sequence[Constant], roms: Sequence[Memory], room: int, limit: int, early: bool = False
 ) -> MemoryPlan:
     """Return the plan with all constants. `room`: bytes of the first memory that start-up may fill. `limit`: the end of the
-    copies there. `early`: a copy is begun before the layer that runs before its own.
-
-    Raises:
-        N2D2Error: E607 where the memories for constants are too small.
-    """
+    copies there. `early`: a copy is begun before the layer that runs before its own. Raise E607 where the memories for
+    constants are too small."""
     homes = _homes(constants, {one.name: one.reads for one in constants}, roms)
     plans: dict[str, ConstantPlan] = {}
     rest = _fill(plan.memories[:1], [room][: len(plan.memories)], constants, homes, plans)
@@ -57,7 +54,6 @@ def _placed(one: Constant, home: Memory, memory: Memory | None = None) -> Consta
 
 
 def _homes(constants: Sequence[Constant], reads: Mapping[str, float], roms: Sequence[Memory]) -> dict[str, Memory]:
-    """Return the memory that stores each constant."""
     left, homes = {memory: memory.bytes for memory in roms}, {}
     for one in sorted(constants, key=lambda one: -reads[one.name] / one.bytes):
         home = next((memory for memory in roms if left[memory] >= one.bytes), None)

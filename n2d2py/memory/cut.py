@@ -20,8 +20,7 @@ from n2d2py.memory.rows import KnownRows, Rows, streamable
 
 LONGEST = 60
 """Most operators in a segment."""
-_LONGEST_POOLED = 12
-"""The same for segments that compute and read every row once."""
+_LONGEST_POOLED = 12  # the same for segments that compute and read every row once
 _NEVER = sys.maxsize
 
 
@@ -57,8 +56,8 @@ class Segment:
 
 @dataclass(frozen=True)
 class _Window:
-    """All operators [first, end) that may share a segment ending at `end`; `inner[k]`: bytes of the results of its last k
-    operators, `partial[k]` of their partial results."""
+    """All operators [first, end) that may share a segment ending at `end`; `inner[k]`: bytes of the results and the partial
+    results of its last k operators."""
 
     rows: Rows
     first: int
@@ -67,14 +66,10 @@ class _Window:
 
 
 class Cutter:
-    """Cuts the operators with code, in their order; `up` rounds sizes to the alignment.
-
-    Attributes:
-        pooled: segments of several operators are limited to a window operator, element-wise operators and a pool without
-            overlaps, with unpacking before and packing after; every row is computed and read once.
-        undivided: indices of operators at which no segment begins.
-        known: row orders of the same network.
-    """
+    """Cuts the operators with code, in their order; `up` rounds sizes to the alignment. `pooled`: segments of several operators
+    are limited to a window operator, element-wise operators and a pool without overlaps, with unpacking before and packing
+    after; every row is computed and read once. `undivided`: indices of operators at which no segment begins. `known`: row
+    orders of the same network."""
 
     def __init__(
         self,
@@ -102,22 +97,19 @@ class Cutter:
         for buffer in self.written:
             if buffer.is_output:
                 self.read[buffer] = len(ops)
-        self._crossing = self._make_crossing()
+        self.crossing = self._make_crossing()
+        """Bytes written before each operator, and before the end, and read by it or later."""
         self._needed = [self._needed_until(op) for op in ops]
         self._covered = [self._may_be_covered(op) for op in ops]
-        self._windows: dict[int, _Window | None] = {}
+        self._windows: dict[int, _Window] = {}
         self._ahead: dict[tuple[str, str, int], int] = {}
         self._streamable = [streamable(op, buffers.problem) for op in ops]
-        self._dying = self._fewest_lines()
         self._ends: dict[int, range] = {}
         self._weighed: dict[tuple[int, int], Segment] = {}
 
     def cut(self, budget: int = 0) -> list[Segment]:
         """Return the best segments: at most `budget` bytes each if possible, else the fewest bytes; then the fewest streamed
-        operators.
-
-        Dynamic programming backwards over the operators.
-        """
+        operators. Dynamic programming backwards over the operators."""
         limit, count = self._peak(budget), len(self.ops)
         fused: list[int] = [_NEVER] * count + [0]
         firsts: dict[int, Segment] = {}
@@ -135,10 +127,8 @@ class Cutter:
         return segments
 
     def _peak(self, budget: int) -> int:
-        """Return the fewest bytes, at least `budget`, of the largest segment of any cut.
-
-        Best-first search from the first operator; a segment is weighed only when no other candidate can be smaller.
-        """
+        """Return the fewest bytes, at least `budget`, of the largest segment of any cut. Best-first search from the first
+        operator; a segment is weighed only when no other candidate can be smaller."""
         known: set[int] = set()
         waiting = [(budget, False, 0, 0)]  # bytes, whether the segment is yet to be weighed, its end, minus its begin
         while True:
@@ -165,42 +155,9 @@ class Cutter:
         ]
 
     def at_least(self, begin: int) -> list[int]:
-        """Return a lower bound of the bytes of a segment for each of its ends; 0 for the operator alone.
-
-        The bound is the larger of the data before and after it, since overlaps save at most the smaller one, plus the rows
-        between its operators that one row needs.
-        """
-        lines, bounds = 0, []
-        for end in self.ends(begin):
-            lines += sum(size for position, size in self._dying[end - 1] if position >= begin)
-            bounds.append(lines + max(self._crossing[begin], self._crossing[end]) if end > begin + 1 else 0)
-        return bounds
-
-    def _fewest_lines(self) -> list[list[tuple[int, int]]]:
-        """Return, for each operator, the producers it is the last consumer of, with the fewest bytes of their line buffer: rows
-        of which one output row reads the first and the last."""
-        complete = [True] * len(self.ops)  # whether all lines of the result are made in each segment
-        spans: list[int] = [1] * len(self.ops)
-        writers = {op.output: position for position, op in enumerate(self.ops)}
-        visited: set[int] = set()
-        for position in reversed(range(len(self.ops))):
-            op = self.ops[position]
-            for name in dict.fromkeys(op.inputs) if self._streamable[position] else ():
-                source = writers.get(name)
-                if source is None:
-                    continue
-                reads = self._known.reads(op, name, self.tensors)
-                sizes = [r[-1] - r[0] + 1 if r else 1 for r in reads]
-                spans[source] = max(spans[source], (max if complete[position] else min)(sizes))
-                covers = complete[position] and len({y for r in reads for y in r}) == self.tensors[name].height
-                complete[source] = covers or (complete[source] and source in visited)
-                visited.add(source)
-        result: list[list[tuple[int, int]]] = [[] for _ in self.ops]
-        for position, op in enumerate(self.ops):
-            if self._needed[position] < len(self.ops) and not self.buffers.of[op.output].external:
-                size = self.up(spans[position] * self.buffers.geometry(op.output).line)
-                result[self._needed[position]].append((position, size))
-        return result
+        """Return a lower bound of the bytes of a segment for each of its ends: the larger of the data before and after it,
+        since overlaps save at most the smaller one; 0 for the operator alone."""
+        return [max(self.crossing[begin], self.crossing[end]) if end > begin + 1 else 0 for end in self.ends(begin)]
 
     def ends(self, begin: int) -> range:
         """Return where a segment that begins at this operator may end, in ascending order."""
@@ -215,12 +172,7 @@ class Cutter:
         """Return the rows to keep of each tensor inside a segment that ends there."""
         return self._window(end).rings
 
-    def crossing(self, begin: int) -> int:
-        """Return the bytes written before an operator and read by it or later."""
-        return self._crossing[begin]
-
     def _make_crossing(self) -> list[int]:
-        """Return `crossing` for each operator and the end."""
         count = len(self.ops)
         change = [0] * (count + 2)
         for buffer, born in self.born.items():
@@ -233,10 +185,9 @@ class Cutter:
 
     def _may_be_covered(self, op: OpSpec) -> dict[str, tuple[int, int]]:
         """Return the inputs of an operator that an output may overwrite, and the last operators that write and read them."""
-        sources = {name: self.buffers.of[name] for name in op.inputs}
         return {
             name: (self.written[source], self.read[source])
-            for name, source in sources.items()
+            for name, source in ((name, self.buffers.of[name]) for name in op.inputs)
             if not source.external and name not in source.reshaped
         }
 
@@ -282,17 +233,15 @@ class Cutter:
         return self._needed[position] >= end
 
     def _window(self, end: int) -> _Window:
-        """Return the longest window that ends at `end`."""
-        window = self._windows.get(end)
-        if window is None:
+        if end not in self._windows:
             first = end - 1
             while first > max(0, end - self.longest) and self._streamable[first - 1]:
                 first -= 1
             barrier = max((self._barrier(name) for op in self.ops[first:end] for name in op.inputs), default=-1)
             if barrier >= first:
                 first = min(barrier + 1, end - 1)
-            window = self._windows[end] = self._measured(first, end)
-        return window
+            self._windows[end] = self._measured(first, end)
+        return self._windows[end]
 
     def _measured(self, first: int, end: int) -> _Window:
         whole = {position - first for position in range(first, end) if self.leaves(position, end)}
@@ -314,39 +263,29 @@ class Cutter:
         return self._bytes(buffer) if self.born[buffer] == position else 0
 
     def _bytes(self, buffer: Buffer) -> int:
-        """Return the bytes of a buffer in the arena."""
         return 0 if buffer.external else self.up(self.buffers.form(buffer).bytes)
 
     def weigh(self, begin: int, end: int) -> Segment:
         """Return the segment [begin, end) with its live bytes."""
         if (begin, end) not in self._weighed:
-            self._weighed[begin, end] = self._weigh(begin, end)
+            single = end == begin + 1
+            self._weighed[begin, end] = self._whole(begin) if single else self._by_rows(begin, end)
         return self._weighed[begin, end]
 
-    def _weigh(self, begin: int, end: int) -> Segment:
-        crossing = self.crossing(begin)
-        if end == begin + 1:
-            op = self.ops[begin]
-            live = crossing + self._new_bytes(begin) + self.up(op.scratch_bytes)
-            pairs = self._pairs(begin, end, None)
-            return Segment(begin, end, live - self._saved(pairs, True), pairs)
-        window = self._window(end)
-        ops = self.ops[begin:end]
-        pairs = self._pairs(begin, end, window)
-        partial = {
-            op.name: op.partial_bytes(self.tensors)
-            for n, op in enumerate(ops)
-            if window.rows.accumulating[begin - window.first + n]
-        }
-        rings = {op.output: window.rings[op.output] for op in ops if op.output in window.rings}
-        live = crossing + window.inner[end - begin] - self._saved(pairs, False)
-        return Segment(begin, end, live, pairs, window.rows, window.first, rings, partial)
+    def _whole(self, begin: int) -> Segment:
+        """Return the segment of one operator, which runs forwards or backwards."""
+        live = self.crossing[begin] + self._new_bytes(begin) + self.up(self.ops[begin].scratch_bytes)
+        pairs = self._pairs(begin, begin + 1, None)
+        return Segment(begin, begin + 1, live - max(_gain(pairs, False), _gain(pairs, True)), pairs)
 
-    def _saved(self, pairs: dict[tuple[str, str], SafeDistances], both_ways: bool) -> int:
-        """Return the bytes saved by overlaps: each input, after its last use, with the output that gains most."""
-        if not pairs:
-            return 0
-        return max(_gain(pairs, way) for way in ((False, True) if both_ways else (False,)))
+    def _by_rows(self, begin: int, end: int) -> Segment:
+        window, ops = self._window(end), self.ops[begin:end]
+        pairs = self._pairs(begin, end, window)
+        accumulating = window.rows.accumulating[begin - window.first :]
+        partial = {op.name: op.partial_bytes(self.tensors) for op, sums in zip(ops, accumulating, strict=True) if sums}
+        rings = {op.output: window.rings[op.output] for op in ops if op.output in window.rings}
+        live = self.crossing[begin] + window.inner[end - begin] - _gain(pairs, False)
+        return Segment(begin, end, live, pairs, window.rows, window.first, rings, partial)
 
     def _pairs(self, begin: int, end: int, window: _Window | None) -> dict[tuple[str, str], SafeDistances]:
         """Return outputs that leave a segment, with the inputs that die in it."""
@@ -354,13 +293,8 @@ class Cutter:
         if not buffers.settings.optimize_buffer:
             return pairs
         leaving = [position for position in range(begin, end) if self._needed[position] >= end]
-        names = dict.fromkeys(
-            x
-            for position in range(begin, end)
-            for x, (born, read) in self._covered[position].items()
-            if born < begin and read < end
-        )
-        for x in names:
+        covered = (each for position in range(begin, end) for each in self._covered[position].items())
+        for x in dict.fromkeys(name for name, (born, read) in covered if born < begin and read < end):
             source = buffers.of[x]
             form = buffers.form(source)
             for position in leaving:
@@ -383,7 +317,7 @@ class Cutter:
 
 
 def _gain(pairs: dict[tuple[str, str], SafeDistances], backwards: bool) -> int:
-    """Return the bytes that outputs save by overlapping their inputs."""
+    """Return the bytes saved by overlaps: each input, after its last use, with the output that gains most."""
     partner: dict[str, str] = {}
     for (x, y), distances in pairs.items():
         if x not in partner or distances.gain(backwards) > pairs[x, partner[x]].gain(backwards):

@@ -1,4 +1,4 @@
-"""The vocabulary of the files: `memory_graph.json` (the GRAPH) and `memory_map.json` (the MAP) as plain JSON data.
+"""The files of `statistics/memory/`: `memory_graph.json` (the GRAPH), `memory_map.json` (the MAP), and the mapping as text.
 
     GRAPH  {"tensors": {t: {"h", "w", "c"[, "bytes"]}}, "inputs": [t..], "outputs": [t..],
             "ops": [{"name", "type", "inputs", "output", attributes...[, "scratch_bytes"]}]}
@@ -9,10 +9,9 @@ over which the output lies exactly; pool: kind, sum_bytes of a channel's partial
 [vertical, horizontal]); concat: rescale, true where the values change, axis, "columns" where the inputs lie next to each other;
 window, for any other layer that goes row by row: lines and columns, for each input and each line (column) of the output the
 range [first, stop) of the input's that it reads, packs: whether it packs elements "into" bytes or unpacks them "from" bytes;
-fc, for
-any layer that reads its inputs whole: layer, its name; all: by_lines, false where the kernel does not make single lines;
-straight, true where it is faster when its output stays with the caller; dense, true where it takes planes without gaps and
-wraps.
+fc, for any layer that reads its inputs whole: layer, its name; all: by_lines, false where the kernel does not make single
+lines; straight, true where it is faster when its output stays with the caller; dense, true where it takes planes without gaps
+and wraps.
 
 The MAP: linear byte l of a plane is at `offset + l` where l < limit, else at `wrap_offset + (l - limit)`. `pitch`: bytes
 from line to line, where the lines are a part of longer ones.
@@ -20,10 +19,13 @@ from line to line, where the lines are a part of longer ones.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from n2d2py.errors import InternalError
+from n2d2py.files import write_text
 from n2d2py.memory.access import (
     Concatenated,
     Joined,
@@ -51,21 +53,14 @@ def graph_json(problem: MemoryProblem) -> dict[str, Any]:
     ops = []
     for op in problem.ops:
         entry = {"name": op.name, "type": _type(op), "inputs": list(op.operands), "output": op.output, **_attributes(op)}
-        fields = (
-            ("straight", op.access.prefers_caller, False),
-            ("dense", op.access.dense, False),
-            ("by_lines", op.access.by_lines, True),
-            ("residual", op.aliased, None),
-            ("scratch_bytes", op.scratch_bytes, 0),
-        )
-        ops.append({**entry, **{key: value for key, value, default in fields if value != default}})
-    return {
-        "tensors": tensors,
-        "inputs": list(problem.inputs),
-        "outputs": list(problem.outputs),
-        "ops": ops,
-        **({"states": problem.states} if problem.states else {}),
-    }
+        entry |= {"straight": True} if op.access.prefers_caller else {}
+        entry |= {"dense": True} if op.access.dense else {}
+        entry |= {} if op.access.by_lines else {"by_lines": False}
+        entry |= {} if op.aliased is None else {"residual": op.aliased}
+        entry |= {"scratch_bytes": op.scratch_bytes} if op.scratch_bytes else {}
+        ops.append(entry)
+    states = {"states": problem.states} if problem.states else {}
+    return {"tensors": tensors, "inputs": list(problem.inputs), "outputs": list(problem.outputs), "ops": ops, **states}
 
 
 def _type(op: OpSpec) -> str:
@@ -73,17 +68,8 @@ def _type(op: OpSpec) -> str:
         return "add" if op.layer == "ElemWise" or (op.layer and len(op.inputs) > 1) else "ew"
     if isinstance(op.access, Whole):
         return "softmax" if op.layer == "Softmax" else "fc"
-    words = {
-        PoolWindow: "pool",
-        Window: "conv",
-        Upsample: "upsample",
-        LineTable: "window",
-        Repacked: "window",
-        Concatenated: "concat",
-        Joined: "concat",
-        View: "reshape",
-    }
-    return words[type(op.access)]
+    words = {PoolWindow: "pool", Window: "conv", Upsample: "upsample", LineTable: "window", Repacked: "window"}
+    return (words | {Concatenated: "concat", Joined: "concat", View: "reshape"})[type(op.access)]
 
 
 def _attributes(op: OpSpec) -> dict[str, Any]:
@@ -123,15 +109,11 @@ def in_known_terms(problem: MemoryProblem, plan: MemoryPlan) -> MemoryProblem:
     that the plan does not run by lines or over an input: a "window", two factors or dilations, operands of another shape than
     the output."""
     streamed = set(plan.streamed)
-    return replace(
-        problem,
-        ops=tuple(
-            op
-            if _is_known(op, problem.tensors) or op.name in streamed or plan.overlaps(problem, op.name)
-            else replace(op, access=Whole(), layer=_attributes(op).get("layer", _type(op)))
-            for op in problem.ops
-        ),
-    )
+    ops = []
+    for op in problem.ops:
+        is_read = _is_known(op, problem.tensors) or op.name in streamed or plan.overlaps(problem, op.name)
+        ops.append(op if is_read else replace(op, access=Whole(), layer=_attributes(op).get("layer", _type(op))))
+    return replace(problem, ops=tuple(ops))
 
 
 def _is_known(op: OpSpec, tensors: dict[str, TensorSpec]) -> bool:
@@ -187,12 +169,11 @@ def _memory(memory: Memory) -> dict[str, Any]:
 
 
 def _constants(plan: MemoryPlan) -> list[dict[str, Any]]:
-    """Return the constants, and their copies in the arena."""
-    return [
-        {key: getattr(one, key) for key in ("name", "op", "bytes", "home", "memory")}
-        | ({} if one.copy is None else {"copy": one.copy, "life": list(one.life)})
-        for one in plan.constants
-    ]
+    entries = []
+    for one in plan.constants:
+        copy = {} if one.copy is None else {"copy": one.copy, "life": list(one.life)}
+        entries.append({key: getattr(one, key) for key in ("name", "op", "bytes", "home", "memory")} | copy)
+    return entries
 
 
 def _plane(plane: Plane) -> dict[str, Any]:
@@ -200,3 +181,60 @@ def _plane(plane: Plane) -> dict[str, Any]:
     optional = [key for key in ("ring_rows", "pitch") if getattr(plane, key) is not None]
     keys = ("offset", "size", "stride", "length", "count", *wrap, *optional, "alloc", "release", *["external"] * plane.external)
     return {key: getattr(plane, key) for key in keys}
+
+
+def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan) -> None:
+    """Write memory_graph.json, memory_map.json and memory_mapping.log into `folder`."""
+    write_text(folder / "memory_graph.json", json_text(graph_json(in_known_terms(problem, plan))))
+    write_text(folder / "memory_map.json", json_text(map_json(plan)))
+    write_text(folder / "memory_mapping.log", mapping_text(problem, plan))
+
+
+def json_text(data: dict[str, Any]) -> str:
+    """Return JSON with one line per tensor and per operator."""
+    parts = []
+    for key, value in data.items():
+        if key == "tensors":
+            lines = [f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in value.items()]
+            text = "{\n  " + ",\n  ".join(lines) + "\n }" if lines else "{}"
+        elif key in ("ops", "schedule"):
+            text = "[\n  " + ",\n  ".join(json.dumps(entry) for entry in value) + "\n ]" if value else "[]"
+        else:
+            text = json.dumps(value)
+        parts.append(f" {json.dumps(key)}: {text}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def mapping_text(problem: MemoryProblem, plan: MemoryPlan) -> str:
+    """Return the log: one block per tensor in execution order, one line per plane, then the arena. `start (hex) -> end (hex) [+
+    start (hex) -> end (hex)] [size] @ alloc to release`: bytes, ends exclusive; the second range is the wrapped part. Inputs
+    are written at clock -1."""
+    specs = {op.name: op for op in problem.ops}
+    lines = [f"# arena {plan.arena_bytes} bytes, {plan.strategy}", "# start -> end [bytes] @ first clock to last clock"]
+    for name in problem.inputs:
+        lines += ["", name, "  " + _plane_line(plan.planes[name])]
+    first = {step.op: step for step in reversed(plan.schedule) if not step.arrives}
+    for step in (first[name] for name in plan.order):
+        note = "  (view, no code)" if step.op in plan.views else "  (by lines)" if step.lines else ""
+        lines += ["", step.op, "  " + _plane_line(plan.planes[specs[step.op].output]) + note]
+        if step.op in plan.scratch:
+            scratch = plan.scratch[step.op]
+            place = _range(scratch.offset, scratch.offset + scratch.size)
+            lines.append(f"  {place} [{scratch.size}] @ {step.clock} to {step.clock}  (scratch)")
+    return "\n".join(lines) + "\n"
+
+
+def _range(begin: int, end: int) -> str:
+    return f"{begin} (0x{begin:08X}) -> {end} (0x{end:08X})"
+
+
+def _plane_line(plane: Plane) -> str:
+    life = f"[{plane.bytes}] @ {plane.alloc} to {plane.release}"
+    if plane.external:
+        return f"outside the arena {life}"
+    ranges = plane.intervals()
+    text = _range(*ranges[0])
+    if len(ranges) > 1:
+        text += f" + {_range(*ranges[1])}"
+    stride = f" stride {plane.stride} of {plane.size}" if plane.stride != plane.size else ""
+    return f"{text} {life}{stride}"

@@ -55,7 +55,6 @@ def with_columns(graph: QuantGraph, plan: MemoryPlan) -> MemoryPlan:
 
 
 def _columns(plane: Plane, first: int, stop: int) -> Plane:
-    """Return the columns [first, stop) of a plane."""
     offset, pitch = first * plane.stride, plane.line_bytes
     wrap = plane.wrap_offset + offset if plane.limit is not None else plane.wrap_offset
     return replace(plane, offset=plane.offset + offset, wrap_offset=wrap, length=stop - first, pitch=pitch)

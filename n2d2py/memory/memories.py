@@ -23,8 +23,7 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import MODES, WHOLE_MODES, Settings
 from n2d2py.memory.stream import StreamPacking
 
-_WORK = 300_000
-"""Random moves times blocks."""
+_WORK = 300_000  # random moves times blocks
 
 
 @dataclass(frozen=True, order=True)
@@ -38,13 +37,7 @@ class Spread:
 
 def plan_memories(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
     """Return the plan of least cost in the memories of the settings, of all packings, with and without layers that run row by
-    row.
-
-    States lie in the first memory.
-
-    Raises:
-        N2D2Error: E607 if the memories are too small.
-    """
+    row. States lie in the first memory. Raise E607 if the memories are too small."""
     settings = _reserving_states(problem, settings)
     best: tuple[Spread, MemoryPlan] | None = None
     for packing in _packings(problem, settings):
@@ -160,12 +153,8 @@ def spread(packing: Packing) -> Placement:
         lambda i: -moved[i],
         lambda i: -sizes[i],
     )
-    starts = []
-    for key in keys:
-        order = sorted(range(len(blocks)), key=key)
-        for backwards in ([False] * len(packing.ops), [True] * len(packing.ops)):
-            placement = packing.first_fit(order, backwards)
-            starts.append((judge(packing, placement.offsets, moved), order, backwards, placement))
+    ways = [[way] * len(packing.ops) for way in (False, True)]
+    starts = [(judge(packing, start[2].offsets, moved), *start) for start in packing.starts(keys, ways)]
     starts.sort(key=lambda start: start[0])
     rng, placements = random.Random(1), []
     for score, order, backwards, placement in starts[:3]:

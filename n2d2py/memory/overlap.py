@@ -15,8 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from n2d2py.memory.access import Overlay
-from n2d2py.memory.manager import PlaneLayout
+from n2d2py.memory.plan import PlaneLayout
 from n2d2py.memory.problem import OpSpec, TensorSpec
+
+_NONE = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,8 @@ def safe_distances(
     output_form: PlaneLayout,
     output_part: int,
 ) -> SafeDistances | None:
-    """Return the safe distances of two buffers; None if `op` needs the input until the end.
-
-    The forms are those of the buffers; the parts are offsets of the tensors within a pixel.
-    """
+    """Return the safe distances of two buffers; None if `op` needs the input until the end. The forms are those of the buffers;
+    the parts are offsets of the tensors within a pixel."""
     overlay = op.access.over(source, output)
     if overlay is Overlay.POINTWISE:
         ahead, backward = _elements(source, source_form, output, output_form)
@@ -65,51 +65,40 @@ def safe_distances(
 
 
 def _limited(ahead: int, backward: int, source: PlaneLayout, output: PlaneLayout) -> SafeDistances:
-    """Return distances limited to those of disjoint buffers."""
     return SafeDistances(max(ahead, -output.bytes), min(backward, source.bytes), source.bytes, output.bytes)
 
 
 def _lines(reads: list[range], source_line: int, output_line: int) -> tuple[int, int]:
     """Return (ahead, after) of the row rule, for whole rows, gaps and channel slices."""
     free = len(reads) * (source_line + output_line)
-    ahead, needed = free, None
+    ahead, needed = free, _NONE
     for y in reversed(range(len(reads))):
-        if reads[y]:
-            needed = reads[y].start if needed is None else min(needed, reads[y].start)
-        if needed is not None:
-            ahead = min(ahead, needed * source_line - (y + 1) * output_line)
-    backward, needed = -free, None
+        needed = min(needed, reads[y].start if reads[y] else needed)
+        ahead = min(ahead, needed * source_line - (y + 1) * output_line)
+    backward, needed = -free, -_NONE
     for y, rows in enumerate(reads):
-        if rows:
-            needed = rows.stop if needed is None else max(needed, rows.stop)
-        if needed is not None:
-            backward = max(backward, needed * source_line - y * output_line)
+        needed = max(needed, rows.stop if rows else needed)
+        backward = max(backward, needed * source_line - y * output_line)
     return ahead, backward
 
 
 def _elements(source: TensorSpec, source_form: PlaneLayout, output: TensorSpec, output_form: PlaneLayout) -> tuple[int, int]:
-    """Return (ahead, after) of element order. Addresses are linear in pixel and channel, so corners decide."""
+    """Return (ahead, after) of element order: each element and the next one. Addresses are linear in pixel and channel, so
+    corners decide."""
     pixels, channels = source.height * source.width, source.channels
-    size, width = source.element_bytes, output.element_bytes
-    # forwards: element i is stored before the elements after it are read
+
+    def read(pixel: int, channel: int) -> int:
+        return pixel * source_form.stride + channel * source.element_bytes
+
+    def stored(pixel: int, channel: int) -> int:
+        return pixel * output_form.stride + channel * output.element_bytes
+
     free = pixels * (source_form.stride + output_form.stride)
-    ahead = [free]
-    if channels > 1:
-        ahead += [
-            p * source_form.stride + (c + 1) * size - p * output_form.stride - (c + 1) * width
-            for p in {0, pixels - 1}
-            for c in {0, channels - 2}
-        ]
-    if pixels > 1:
-        ahead += [(p + 1) * source_form.stride - p * output_form.stride - channels * width for p in {0, pixels - 2}]
-    # backwards: element i is stored before the elements in front of it are read
-    backward = [-free]
-    if channels > 1:
-        backward += [
-            p * source_form.stride + c * size - p * output_form.stride - c * width
-            for p in {0, pixels - 1}
-            for c in {1, channels - 1}
-        ]
-    if pixels > 1:
-        backward += [(p - 1) * source_form.stride + channels * size - p * output_form.stride for p in {1, pixels - 1}]
+    ahead, backward = [free], [-free]
+    for pixel in {0, max(pixels - 2, 0), pixels - 1}:
+        for channel in {0, max(channels - 2, 0), channels - 1}:
+            following = (pixel, channel + 1) if channel + 1 < channels else (pixel + 1, 0)
+            if following[0] < pixels:
+                ahead.append(read(*following) - stored(pixel, channel) - output.element_bytes)
+                backward.append(read(pixel, channel) + source.element_bytes - stored(*following))
     return min(ahead), max(backward)

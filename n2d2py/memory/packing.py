@@ -6,12 +6,12 @@ address that its placed neighbours allow.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from math import lcm
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from n2d2py.arithmetic.exact import round_up
 from n2d2py.memory.access import LineTable, Overlay
@@ -42,10 +42,8 @@ class Block:
 
 @dataclass(frozen=True)
 class Pair:
-    """The output block of operator `op` may overlap the input block `source`, whose last consumer it is.
-
-    `exact`: at the same address every element is stored where it was read, so rows need no order.
-    """
+    """The output block of operator `op` may overlap the input block `source`, whose last consumer it is. `exact`: at the same
+    address every element is stored where it was read, so rows need no order."""
 
     op: int
     source: int
@@ -89,30 +87,29 @@ class Placement:
     bytes: int
 
 
-@dataclass
+Start = tuple[list[int], list[bool], Placement]
+"""The order of the blocks, the directions of the operators, and the placement that they lead to."""
+
+
 class Packing:
     """The blocks of a problem with a given set of concatenations in place.
 
     Attributes:
+        step: unit of all addresses and sizes.
         ops: the operators with code.
         neighbours[i]: block j -> the pair of the two, None if they must be disjoint.
-        closed[i]: the ranges that they forbid to block i.
+        forbidden[i]: the ranges that they forbid to block i.
+        rings: tensor -> the block that holds some of its rows, and their number; whole tensors are not here.
         bound: lower bound of any placement.
     """
 
-    buffers: Buffers
-    ops: list[OpSpec] = field(init=False)
-    blocks: list[Block] = field(init=False)
-    pairs: list[Pair] = field(init=False)
-    neighbours: list[dict[int, Pair | None]] = field(init=False)
-    forbidden: list[list[ForbiddenRange]] = field(init=False)
-    bound: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        problem, settings = self.buffers.problem, self.buffers.settings
-        self.step = address_step(problem, settings)
-        self.ops = [op for op in self.buffers.order() if op.name not in self.buffers.views]
-        self._written = {op.output: self.buffers.clock[op.name] for op in self.ops}
+    def __init__(self, buffers: Buffers):
+        self.buffers, self.step = buffers, address_step(buffers.problem, buffers.settings)
+        self.ops = [op for op in buffers.order() if op.name not in buffers.views]
+        self.blocks: list[Block] = []
+        self.pairs: list[Pair] = []
+        self.rings: dict[str, tuple[int, int]] = {}
+        self._written = {op.output: buffers.clock[op.name] for op in self.ops}
         self._collect()
         self.neighbours = self._make_neighbours()
         self._pairs_of: dict[int, list[Pair]] = {}
@@ -123,27 +120,20 @@ class Packing:
         ]
         self._near = [[each for each in near if each.op >= 0] for near in self.forbidden]
         self._apart = [[(each.block, *each.apart) for each in near if each.op < 0] for near in self.forbidden]
-        self._borders = [self._borders_of(block.size) for block in self.blocks]
+        borders = [(each.end, following.start) for each, following in pairwise(buffers.settings.tensor_memories)]
+        self._borders = [[(end - block.size, start) for end, start in borders] for block in self.blocks]
         self._live = self._make_live()
         self.bound = self._bound()
 
-    def _borders_of(self, size: int) -> list[Range]:
-        """Return the addresses at which a block of `size` bytes would cross a border between memories."""
-        memories = self.buffers.settings.tensor_memories
-        return [(each.end - size, following.start) for each, following in pairwise(memories)]
-
     def _collect(self) -> None:
         """Create blocks and pairs."""
+        buffers = self.buffers
         self.blocks = [
-            Block(self._up(self.buffers.form(b).bytes), b.birth, b.death, b) for b in self.buffers.distinct() if not b.external
+            Block(self._up(buffers.form(b).bytes), b.birth, b.death, b) for b in buffers.distinct() if not b.external
         ]
-        self.pairs = self._make_pairs() if self.buffers.settings.optimize_buffer else []
-        self.blocks += [
-            Block(self._up(op.scratch_bytes), clock, clock, scratch=op.name)
-            for op in self.ops
-            if op.scratch_bytes
-            for clock in [self.buffers.clock[op.name]]
-        ]
+        self.pairs = self._make_pairs() if buffers.settings.optimize_buffer else []
+        for op, clock in ((op, buffers.clock[op.name]) for op in self.ops if op.scratch_bytes):
+            self.blocks.append(Block(self._up(op.scratch_bytes), clock, clock, scratch=op.name))
 
     def _up(self, size: int) -> int:
         return round_up(size, self.step)
@@ -160,15 +150,9 @@ class Packing:
                 source = buffers.of[name]
                 if not buffers.dies_at(name, op) or source is output:
                     continue
-                distances = safe_distances(
-                    op,
-                    tensors[name],
-                    buffers.geometry(name),
-                    buffers.offset(name),
-                    tensors[op.output],
-                    buffers.form(output),
-                    buffers.offset(op.output),
-                )
+                place, to = buffers.offset(name), buffers.offset(op.output)
+                form = buffers.geometry(name)
+                distances = safe_distances(op, tensors[name], form, place, tensors[op.output], buffers.form(output), to)
                 if distances is not None:
                     i, j = index[source], index[output]
                     pairs.append(self._pair(number, i, j, distances, self._same_place(op, name)))
@@ -178,12 +162,10 @@ class Packing:
         """True if, at the same address, each output element lies where its operand `name` was."""
         buffers, tensors = self.buffers, self.buffers.problem.tensors
         source, output = tensors[name], tensors[op.output]
-        return (
-            op.access.over(source, output) is Overlay.POINTWISE
-            and source.element_bytes == output.element_bytes
-            and buffers.geometry(name).stride == buffers.geometry(op.output).stride
-            and buffers.offset(name) == buffers.offset(op.output)
-        )
+        if op.access.over(source, output) is not Overlay.POINTWISE or source.element_bytes != output.element_bytes:
+            return False
+        forms = buffers.geometry(name), buffers.geometry(op.output)
+        return forms[0].stride == forms[1].stride and buffers.offset(name) == buffers.offset(op.output)
 
     def cost(self, number: int) -> int:
         """Return the cost of storing the rows of an operator in order: its work, and far more for one with a table, which
@@ -211,7 +193,6 @@ class Packing:
         return neighbours
 
     def _forbidden_range(self, i: int, j: int, pair: Pair | None) -> ForbiddenRange:
-        """Return the range that block `j` forbids to block `i`."""
         low, high = -self.blocks[i].size, self.blocks[j].size
         if pair is None:
             return ForbiddenRange(j, -1, False, (low, high), (low, high), (low, high))
@@ -246,7 +227,8 @@ class Packing:
     def block_of(self) -> dict[str, int]:
         """Return the block of each tensor in the arena."""
         numbers = {block.buffer: number for number, block in enumerate(self.blocks) if block.buffer}
-        return {name: numbers[buffer] for name, buffer in self.buffers.of.items() if buffer in numbers}
+        whole = {name: numbers[buffer] for name, buffer in self.buffers.of.items() if buffer in numbers}
+        return whole | {name: number for name, (number, _) in self.rings.items()}
 
     def best_directions(self) -> list[bool]:
         """Return the direction of each operator that saves most; True: backwards."""
@@ -270,6 +252,12 @@ class Packing:
         target = rng.randrange(source + 1) if rng.random() < 0.7 else rng.randrange(len(order))
         order.insert(target, order.pop(source))
         return Move(order, backwards, min(source, target), {block, *self.neighbours[block]})
+
+    def starts(self, keys: Iterable[Callable[[int], Any]], directions: Sequence[list[bool]]) -> Iterator[Start]:
+        """Yield the first fit of the blocks, sorted by each key of their indices, with each of the directions."""
+        for key in keys:
+            order = sorted(range(len(self.blocks)), key=key)
+            yield from ((order, backwards, self.first_fit(order, backwards)) for backwards in directions)
 
     def first_fit(self, order: list[int], backwards: list[bool]) -> Placement:
         """Place the blocks in `order`, with the operators running in the given directions."""
@@ -325,12 +313,8 @@ class Packing:
         """Return the plan of a placement; operators run backwards only if needed."""
         buffers = self.buffers
         pairs = list(zip(self.blocks, placement.offsets, strict=True))
-        backwards = {
-            pair.op
-            for pair in self.pairs
-            for distance in [placement.offsets[pair.output] - placement.offsets[pair.source]]
-            if pair.safe_distances.ahead < distance < pair.safe_distances.source
-        }
+        distances = [(pair, placement.offsets[pair.output] - placement.offsets[pair.source]) for pair in self.pairs]
+        backwards = {pair.op for pair, by in distances if pair.safe_distances.ahead < by < pair.safe_distances.source}
         scratch = {block.scratch: Scratch(offset, block.size) for block, offset in pairs if block.scratch}
         tops = [offset + (buffers.form(block.buffer).bytes if block.buffer else block.size) for block, offset in pairs]
         schedule = self._schedule()
@@ -340,14 +324,12 @@ class Packing:
         return MemoryPlan(strategy, max(tops, default=0), planes, schedule, ops, options, self.bound)
 
     def _options(self) -> dict[str, int | str]:
-        """Return the options of the plan in addition to its settings."""
         return {"Clock": "op"}
 
     def _schedule(self) -> tuple[ScheduleStep, ...]:
         return tuple(ScheduleStep(op.name, self.buffers.clock[op.name]) for op in self.buffers.order())
 
     def _op_plans(self, backwards: set[int], scratch: dict[str, Scratch]) -> dict[str, OpPlan]:
-        """Return the execution of the operators; those in `backwards` run backwards, with workspaces by name."""
         views, backward_ops = self.buffers.views, {self.ops[number].name for number in backwards}
         return {
             op.name: OpPlan(op.name in views, op.name in backward_ops, scratch=scratch.get(op.name), aliases=op.aliased)
@@ -359,21 +341,12 @@ class Packing:
         buffer = self.buffers.of[name]
         return self._written.get(name, buffer.birth), end if buffer.is_output else buffer.death
 
-    def _ring(self, name: str) -> tuple[int, int] | None:
-        """Return the block that holds some rows of a tensor, and their number; None if the tensor is whole."""
-        return None
-
     def _planes(self, offsets: Sequence[int], end: int) -> dict[str, Plane]:
-        """Return the planes of all tensors; the last operator runs at clock `end`."""
         buffers, planes = self.buffers, {}
         offset_of = {block.buffer: offset for block, offset in zip(self.blocks, offsets, strict=True) if block.buffer}
         for name, buffer in buffers.of.items():
-            form, tensor, ring, life = (
-                buffers.geometry(name),
-                buffers.problem.tensors[name],
-                self._ring(name),
-                self._life(name, end),
-            )
+            form, tensor = buffers.geometry(name), buffers.problem.tensors[name]
+            ring, life = self.rings.get(name), self._life(name, end)
             if buffer.external:
                 planes[name] = Plane.of(replace(form, stride=tensor.pixel_bytes), tensor, 0, life, external=True)
             elif ring:

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from n2d2py.memory.access import TensorSpec
-from n2d2py.memory.manager import PlaneLayout
 from n2d2py.memory.problem import MemoryProblem
 
 
@@ -39,6 +38,35 @@ class Memory:
 def number_at(memories: Sequence[Memory], address: int) -> int:
     """Return the index of the memory that holds an address, the last one for larger addresses; 0 without memories."""
     return next((number for number, memory in enumerate(memories) if address < memory.end), max(len(memories) - 1, 0))
+
+
+@dataclass(frozen=True)
+class PlaneLayout:
+    """Layout of a tensor: `count` rows of `length` pixels of `size` bytes every `stride` bytes. `element` is the alignment of
+    its first byte. `whole`: it may not wrap. `pitch`: bytes from row to row if these are part of longer rows, else 0."""
+
+    size: int
+    stride: int
+    length: int
+    count: int
+    element: int = 1
+    whole: bool = False
+    pitch: int = 0
+
+    @property
+    def line(self) -> int:
+        """Bytes from row to row."""
+        return self.pitch or self.stride * self.length
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the whole plane."""
+        return self.line * self.count
+
+    @property
+    def unit(self) -> int:
+        """Unit of a space's size in N2D2: rows, pixels of a single row, or bytes of a vector."""
+        return self.line if self.count > 1 else self.stride if self.length > 1 else 1
 
 
 @dataclass(frozen=True)
@@ -117,10 +145,8 @@ class Plane:
         tail = self.stride - self.size
         if self.limit is None:
             return [(self.offset, self.offset + self.bytes - tail)]
-        return [
-            (self.offset, self.offset + self.limit - tail),
-            (self.wrap_offset, self.wrap_offset + self.bytes - self.limit - tail),
-        ]
+        rest = self.bytes - self.limit
+        return [(self.offset, self.offset + self.limit - tail), (self.wrap_offset, self.wrap_offset + rest - tail)]
 
 
 @dataclass(frozen=True)
@@ -182,11 +208,8 @@ class OpPlan:
 
 @dataclass(frozen=True)
 class ScheduleStep:
-    """One step of an operator. `rows`: only these output rows [begin, end); others follow in other steps.
-
-    `in_rows`: only these input rows are added to the partial results in the workspace; the step with the last row writes the
-    output (`commit`).
-    """
+    """One step of an operator. `rows`: only these output rows [begin, end); others follow in other steps. `in_rows`: only these
+    input rows are added to the partial results in the workspace; the step with the last row writes the output (`commit`)."""
 
     op: str
     clock: int
@@ -290,13 +313,8 @@ class MemoryPlan:
         if op in self.views:
             return False
         spec = problem.op(op)
-        output = self.planes[spec.output].intervals()
-        return any(
-            begin < end_out and begin_out < end
-            for name in spec.operands
-            for begin, end in self.planes[name].intervals()
-            for begin_out, end_out in output
-        )
+        read = [part for name in spec.operands for part in self.planes[name].intervals()]
+        return any(begin < stop and first < end for begin, end in read for first, stop in self.planes[spec.output].intervals())
 
 
 _FORWARDS = OpPlan()

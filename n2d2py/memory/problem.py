@@ -1,4 +1,4 @@
-"""Problem for a memory planner: the tensors of a network, and the operators that read and write them."""
+"""Problem for a memory planner: the tensors of a network, and the operators that read and write them; its residual sums."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.memory.access import Access, Overlay, PoolWindow, TensorSpec, Whole
+from n2d2py.memory.access import Access, Overlay, Pointwise, PoolWindow, TensorSpec, Whole, Window
 
 
 @dataclass(frozen=True)
 class OpSpec:
-    """One operator: its inputs, its output, and the order of its accesses (`access`).
-
-    `scratch_bytes` are needed only while it runs. `layer`: kind of the layer, for readers.
-    """
+    """One operator: its inputs, its output, and the order of its accesses (`access`). `scratch_bytes` are needed only while it
+    runs. `layer`: kind of the layer, for readers."""
 
     name: str
     access: Access
@@ -78,10 +76,8 @@ class OpSpec:
 
 @dataclass(frozen=True)
 class MemoryProblem:
-    """Tensors by name, network inputs and outputs, operators in topological order.
-
-    The last `states` inputs are kept between inferences; the last outputs are copied there at the end.
-    """
+    """Tensors by name, network inputs and outputs, operators in topological order. The last `states` inputs are kept between
+    inferences; the last outputs are copied there at the end."""
 
     tensors: dict[str, TensorSpec]
     inputs: tuple[str, ...]
@@ -160,3 +156,54 @@ class MemoryProblem:
                 yield from ((op.name, what) for what in op.faults(self.tensors))
             known.add(op.output)
             names.add(op.name)
+
+
+@dataclass(frozen=True)
+class ResidualSum:
+    """A convolution with its sum: layer names, and the added tensor."""
+
+    conv: str
+    sum: str
+    residual: str
+
+
+def residual_sums(problem: MemoryProblem, fits: Callable[[str, str], bool] = lambda conv, sum: True) -> list[ResidualSum]:
+    """Return every sum of two 8-bit tensors that a convolution can compute in its epilogue: it adds the other operand, the
+    residual, and stores the sum exactly over it. Its own result is never in memory.
+
+    `fits`: the arithmetic of a convolution and a sum, by name, can be one layer. The convolution computes the later operand and
+    has no other consumer; all other consumers of the residual run before it. Network inputs and outputs, whose place the caller
+    chooses, and tensors shared by views are excluded.
+    """
+    producers = {op.output: index for index, op in enumerate(problem.ops)}
+    readers: dict[str, list[int]] = {}
+    for index, op in enumerate(problem.ops):
+        for name in op.inputs:
+            readers.setdefault(name, []).append(index)
+    names = problem.views
+    views = {index for index, op in enumerate(problem.ops) if op.name in names}
+    ends = {*problem.inputs, *problem.outputs}
+    sums = []
+    for index, op in enumerate(problem.ops):
+        tensors = [problem.tensors[name] for name in (op.output, *op.inputs)]
+        if (
+            not (isinstance(op.access, Pointwise) and op.layer == "ElemWise")
+            or len(set(op.inputs)) != 2
+            or len(op.inputs) != 2
+            or ends & {op.output, *op.inputs}
+            or any((t.shape, t.element_bytes) != (tensors[0].shape, 1) for t in tensors)
+        ):
+            continue
+        residual, result = sorted(op.inputs, key=producers.__getitem__)
+        conv, others = problem.ops[producers[result]], [reader for reader in readers[residual] if reader != index]
+        if (
+            isinstance(conv.access, Window)
+            and not isinstance(conv.access, PoolWindow)
+            and readers[result] == [index]
+            and producers[residual] not in views
+            and all(other < producers[result] for other in others)
+            and not views & {*others, *readers.get(op.output, ())}
+            and fits(conv.name, op.name)
+        ):
+            sums.append(ResidualSum(conv.name, op.name, residual))
+    return sums

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from n2d2py.memory.packing import ForbiddenRange, Packing, Placement
 
-_WORK = 20_000
-"""Random moves times blocks, about a third of a second on one core."""
-_UNLIMITED = sys.maxsize
+_WORK = 20_000  # random moves times blocks, about a third of a second on one core
 
 
 def overlap_cost(packing: Packing, placement: Placement) -> int:
@@ -34,34 +32,29 @@ def relax(packing: Packing, placement: Placement) -> Placement:
     fitter = _Fitter(packing, placement)
     if cost <= fitter.least:
         return best
-    starts = sorted(
-        (_State(fitter, order, ways) for order in fitter.orders() for ways in fitter.directions()),
-        key=lambda state: state.score,
-    )
+    fits = [(order, ways, fitter.fit(order, ways)) for order in fitter.orders() for ways in fitter.directions()]
     rng = random.Random(1)
     moves = min(200, _WORK // len(packing.blocks) + 20)
-    for state in starts[:3]:
-        last = moves
-        while last and state.score > (0, fitter.least):
-            before = state.score
-            state.move(rng)
-            last = last - 1 if state.score == before else moves
-        if state.score < (0, cost):
-            best, cost = state.placement(), state.score[1]
+    for order, ways, fit in sorted(fits, key=lambda start: start[2].score)[:3]:
+        left = moves
+        while left and fit.score > (0, fitter.least):
+            move = packing.moved(order, ways, fitter.critical(fit, rng), rng, 0.3)
+            before, fit = fit, fitter.fit(move.order, move.backwards, fit, move.kept)
+            if fit is not before:
+                order, ways = move.order, move.backwards
+            left = left - 1 if fit.score == before.score else moves
+        if fit.score < (0, cost):
+            best, cost = Placement(tuple(fit.offsets), tuple(ways), fitter.top(fit)), fit.score[1]
         if cost == fitter.least:
             break
     return best
 
 
-def _ordered(packing: Packing, offsets: Iterable[int]) -> set[int]:
+def _ordered(packing: Packing, offsets: Sequence[int]) -> set[int]:
     """Return the operators whose output shares bytes with an input, except at exact places."""
-    order = list(offsets)
-    return {
-        pair.op
-        for pair in packing.pairs
-        for distance in [order[pair.output] - order[pair.source]]
-        if -pair.safe_distances.output < distance < pair.safe_distances.source and not (pair.exact and distance == 0)
-    }
+    distances = [(pair, offsets[pair.output] - offsets[pair.source]) for pair in packing.pairs]
+    meeting = [(pair, by) for pair, by in distances if -pair.safe_distances.output < by < pair.safe_distances.source]
+    return {pair.op for pair, by in meeting if not (pair.exact and by == 0)}
 
 
 @dataclass(frozen=True)
@@ -75,9 +68,10 @@ class _Fit:
     score: tuple[int, int]
 
 
-class _Fitter:
-    """First fit of the blocks of a packing under the arena of a placement."""
+_NOTHING = _Fit([], {}, set(), (sys.maxsize, 0))
 
+
+class _Fitter:
     def __init__(self, packing: Packing, placement: Placement):
         self.packing, self.found, self.arena = packing, placement, placement.bytes
         self.sizes = [block.size for block in packing.blocks]
@@ -88,7 +82,6 @@ class _Fitter:
         self.least = sum(self.costs[op] for op, clock in births.items() if op not in exact and packing.live(clock) > self.arena)
 
     def orders(self) -> list[list[int]]:
-        """Return initial orders of the blocks: by most live bytes, by size, by address in the given placement."""
         blocks = self.packing.blocks
         live = [self.packing.live(t) for t in range(-1, max(block.death for block in blocks) + 1)]
         pressure = [max(live[b.birth + 1 : b.death + 2]) for b in blocks]
@@ -101,33 +94,47 @@ class _Fitter:
         ]
 
     def directions(self) -> list[list[bool]]:
-        """Return initial directions of the operators: the given ones, and those that save most."""
         return [list(self.found.backwards), self.packing.best_directions()]
 
-    def fit(self, order: list[int], backwards: list[bool], before: _Fit | None = None, unchanged: int = 0) -> _Fit | None:
-        """Place the blocks in `order`, the first `unchanged` as in `before`; None if the result is worse."""
-        offsets, overlapping, top, cost = [-1] * len(order), {}, 0, 0
-        most = (_UNLIMITED, 0) if before is None else before.score
-        if before is not None:
-            for i in order[:unchanged]:
-                offsets[i] = before.offsets[i]
-                top = max(top, offsets[i] + self.sizes[i])
-            overlapping = {op: position for op, position in before.begins.items() if position < unchanged}
-            cost = sum(self.costs[op] for op in overlapping)
+    def fit(self, order: list[int], backwards: list[bool], before: _Fit = _NOTHING, unchanged: int = 0) -> _Fit:
+        """Place the blocks in `order`, the first `unchanged` as in `before`; `before` if the result is worse."""
+        offsets, top = [-1] * len(order), 0
+        for i in order[:unchanged]:
+            offsets[i] = before.offsets[i]
+            top = max(top, offsets[i] + self.sizes[i])
+        overlapping = {op: position for op, position in before.begins.items() if position < unchanged}
+        cost = sum(self.costs[op] for op in overlapping)
         for position in range(unchanged, len(order)):
             i, known = order[position], len(overlapping)
             offsets[i] = self._place(i, position, offsets, overlapping, backwards)
             top = max(top, offsets[i] + self.sizes[i])
             if len(overlapping) > known:
                 cost = sum(self.costs[op] for op in overlapping)
-            if (max(0, top - self.arena), 0 if self.some_cost_nothing else cost) > most:
-                return None
+            if (max(0, top - self.arena), 0 if self.some_cost_nothing else cost) > before.score:
+                return before
         ordered = set(overlapping)
         if self.some_cost_nothing:
             ordered = _ordered(self.packing, offsets)
             cost = sum(self.costs[op] for op in ordered)
         score = max(0, top - self.arena), cost
-        return _Fit(offsets, overlapping, ordered, score) if score <= most else None
+        return _Fit(offsets, overlapping, ordered, score) if score <= before.score else before
+
+    def top(self, fit: _Fit) -> int:
+        """Return the end of the highest block."""
+        return max(offset + size for offset, size in zip(fit.offsets, self.sizes, strict=True))
+
+    def critical(self, fit: _Fit, rng: random.Random) -> int:
+        """Return a block to move: mostly one of an overlap, or one that ends at the top of a larger arena, or a neighbour."""
+        if fit.score[0]:
+            top = self.top(fit)
+            chosen = [i for i, offset in enumerate(fit.offsets) if offset + self.sizes[i] == top]
+        else:
+            pairs = [pair for pair in self.packing.pairs if pair.op in fit.overlapping and self.costs[pair.op]]
+            chosen = [block for pair in pairs for block in (pair.source, pair.output)]
+        if not chosen or rng.random() < 0.2:
+            return rng.randrange(len(self.sizes))
+        block = rng.choice(chosen)
+        return rng.choice([block, *self.packing.neighbours[block]])
 
     def _place(self, i: int, position: int, offsets: list[int], overlapping: dict[int, int], backwards: list[bool]) -> int:
         """Return the address of block `i`, at index `position` of the order; add the operators that it makes overlap."""
@@ -168,51 +175,3 @@ class _Fitter:
             if place < at and all(not low < place < high for n, (low, high) in enumerate(closed) if n != own):
                 at = place
         return at
-
-
-@dataclass
-class _State:
-    """An order and directions, improved by random moves."""
-
-    fitter: _Fitter
-    order: list[int]
-    backwards: list[bool]
-
-    def __post_init__(self) -> None:
-        fit = self.fitter.fit(self.order, self.backwards)
-        assert fit is not None
-        self.found = fit
-
-    @property
-    def score(self) -> tuple[int, int]:
-        """Score of the placement; lower is better."""
-        return self.found.score
-
-    def placement(self) -> Placement:
-        """Return the state's placement."""
-        top = max(offset + size for offset, size in zip(self.found.offsets, self.fitter.sizes, strict=True))
-        return Placement(tuple(self.found.offsets), tuple(self.backwards), top)
-
-    def move(self, rng: random.Random) -> None:
-        """Move an overlapping block or its neighbour earlier, or change a direction; keep the result unless it is worse."""
-        move = self.fitter.packing.moved(self.order, self.backwards, self._critical(rng), rng, 0.3)
-        fit = self.fitter.fit(move.order, move.backwards, self.found, move.kept)
-        if fit is not None:
-            self.order, self.backwards, self.found = move.order, move.backwards, fit
-
-    def _critical(self, rng: random.Random) -> int:
-        packing, sizes, fit = self.fitter.packing, self.fitter.sizes, self.found
-        if self.score[0]:
-            top = max(offset + size for offset, size in zip(fit.offsets, sizes, strict=True))
-            chosen = [i for i, offset in enumerate(fit.offsets) if offset + sizes[i] == top]
-        else:
-            chosen = [
-                block
-                for pair in packing.pairs
-                if pair.op in fit.overlapping and self.fitter.costs[pair.op]
-                for block in (pair.source, pair.output)
-            ]
-        if not chosen or rng.random() < 0.2:
-            return rng.randrange(len(self.order))
-        block = rng.choice(chosen)
-        return rng.choice([block, *packing.neighbours[block]])

@@ -69,9 +69,9 @@ class Copy:
     """A copy of a constant in the arena, made once its life begins; it must be intact after each step of its operator."""
 
     def __init__(self, case: Case, stamps: Stamps, number: int):
-        self.case, self.stamps, self.stamp, self.made = case, stamps, -2 - number, False
-        self.entry = case.copies[number]
+        self.case, self.stamp, self.made, self.entry = case, -2 - number, False, case.copies[number]
         self.begin, self.end = self.entry["copy"], self.entry["copy"] + self.entry["bytes"]
+        self.bytes = stamps.arena[self.begin // stamps.grain : self.end // stamps.grain]
 
     def make(self, step: dict[str, Any]) -> None:
         """Write it before the first step of its life."""
@@ -81,17 +81,13 @@ class Copy:
         if self.begin < 0 or self.end > self.case.size or not self.case.is_in_one_memory(self.begin, self.end):
             self.case.fault("memory", f"the copy of {self.entry['name']} is not in one memory", op=self.entry["op"])
         else:
-            self._bytes[:] = self.stamp
+            self.bytes[:] = self.stamp
 
     def compare(self, step: dict[str, Any]) -> None:
         """Record a fault if its operator reads other bytes."""
-        if step.get("op") == self.entry["op"] and not (self.made and (self._bytes == self.stamp).all()):
+        if step.get("op") == self.entry["op"] and not (self.made and (self.bytes == self.stamp).all()):
             what = f"the copy of {self.entry['name']} is lost before the layer has read it"
             self.case.fault("overwritten", what, op=self.entry["op"], by=self.entry["name"])
-
-    @property
-    def _bytes(self) -> np.ndarray:
-        return self.stamps.arena[self.begin // self.stamps.grain : self.end // self.stamps.grain]
 
 
 class Replay:
@@ -162,7 +158,6 @@ class Replay:
         self.stamps.store(output)
 
     def _may_overwrite(self, output: str, source: str) -> bool:
-        """True if the extents of both, in the arena, overlap."""
         if output in self.case.outside:
             return False
         (first, last), (out_first, out_last) = self.case.extent(source), self.case.extent(output)
@@ -280,7 +275,6 @@ class Replay:
                 self.case.fault("overwritten", f"its partial results lie over its output {output}", op=name, tensor=output)
 
     def _line_reads(self, op: dict[str, Any], source: str) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return the input rows of each output row, and the columns that any row reads."""
         key = op["name"], source
         if key not in self._lines_read:
             self._lines_read[key] = self._find_line_reads(op, source)

@@ -58,12 +58,10 @@ class KnownRows:
 
 
 class Rows:
-    """Row order of consecutive `streamable` operators; `ops` are numbered from 0.
-
-    `whole`: operators whose rows are all needed by later operators. Others compute only the rows that are read, at least one.
-    Rows of a network input arrive whether or not they are read. An accumulating operator has an event for each input row and
-    writes its one row at the last; others have one for each computed row.
-    """
+    """Row order of consecutive `streamable` operators; `ops` are numbered from 0. `whole`: operators whose rows are all needed
+    by later operators. Others compute only the rows that are read, at least one. Rows of a network input arrive whether or not
+    they are read. An accumulating operator has an event for each input row and writes its one row at the last; others have one
+    for each computed row."""
 
     def __init__(self, ops: list[OpSpec], problem: MemoryProblem, whole: Collection[int], known: KnownRows | None = None):
         self.ops, self._tensors = ops, problem.tensors
@@ -92,13 +90,11 @@ class Rows:
         rows: list[list[int]] = [[] for _ in self.ops]
         for n in reversed(range(len(self.ops))):
             op = self.ops[n]
-            all_rows = range(self._tensors[op.inputs[0] if self.accumulating[n] else op.output].height)
             if self.accumulating[n] or n in whole or isinstance(op.access, Arrival):
-                rows[n] = list(all_rows)
-                continue
-            needed = [reads[m][op.output] for m in self._readers.get(op.output, ())]
-            lines = [rows[m] for m in self._readers.get(op.output, ())]
-            rows[n] = sorted({y for of_op, at in zip(needed, lines, strict=True) for line in at for y in of_op[line]}) or [0]
+                rows[n] = list(range(self._tensors[op.inputs[0] if self.accumulating[n] else op.output].height))
+            else:
+                needed = (reads[m][op.output][line] for m in self._readers.get(op.output, ()) for line in rows[m])
+                rows[n] = sorted({y for lines in needed for y in lines}) or [0]
         return rows
 
     def _simulate(self, reads: list[dict[str, list[range]]]) -> list[int]:
@@ -136,7 +132,6 @@ class Rows:
         return first_rows
 
     def _writes(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the events that write a row of an operator's output, and these rows."""
         if self.accumulating[n]:
             return self._at[n][-1:], np.zeros(1, dtype=np.int64)
         return self._at[n], np.asarray(self.lines[n])
@@ -144,14 +139,11 @@ class Rows:
     def ring(self, n: int) -> int:
         """Return the largest number of rows of an operator's output that are kept at the same time."""
         if n not in self._rings:
-            self._rings[n] = self._longest_ring(n)
+            moments, lines = self._writes(n)
+            needed = self._needed(self.ops[n].output, moments)
+            rows = np.where(needed == _NONE, 1, lines - np.minimum(needed, lines) + 1)
+            self._rings[n] = int(rows.max(initial=1))
         return self._rings[n]
-
-    def _longest_ring(self, n: int) -> int:
-        moments, lines = self._writes(n)
-        needed = self._needed(self.ops[n].output, moments)
-        rows = np.where(needed == _NONE, 1, lines - np.minimum(needed, lines) + 1)
-        return int(rows.max(initial=1))
 
     def ahead(self, source: str, source_line: int, n: int, output_line: int) -> int:
         """Return the bytes by which an output may start after `source`, usually negative: no store covers a row of the source

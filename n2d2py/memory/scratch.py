@@ -16,8 +16,7 @@ from n2d2py.memory.problem import MemoryProblem
 
 ALIGNMENT = 64
 """Alignment of a workspace in bytes: a cache line, and the largest vector."""
-_GROWTH = 10
-"""An arena grows by at most one part in so many."""
+_GROWTH = 10  # an arena grows by at most one part in so many
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,9 @@ class ScratchNeed:
 def place_scratch(
     problem: MemoryProblem, plan: MemoryPlan, needs: Mapping[str, ScratchNeed], limit: int | None = None
 ) -> tuple[MemoryProblem, MemoryPlan]:
-    """Return problem and plan with workspaces for the operators of `needs`, each as large as useful in the largest hole.
-
-    The arena grows until each has `enough`, by at most a tenth, and until each has its `form`, up to `limit` bytes. An operator
-    with less room than its `least` gets no workspace.
-    """
+    """Return problem and plan with workspaces for the operators of `needs`, each as large as useful in the largest hole. The
+    arena grows until each has `enough`, by at most a tenth, and until each has its `form`, up to `limit` bytes. An operator
+    with less room than its `least` gets no workspace."""
     holes = _holes_of(plan, [name for name in needs if not plan.op(name).view and plan.op(name).scratch is None])
     if not holes:
         return problem, plan

@@ -12,20 +12,10 @@ from n2d2py.errors import N2D2Error
 from n2d2py.ini import ExportParameters, Kind, ParametersT, Params, parameter
 from n2d2py.memory.plan import Memory
 
-STRATEGIES = (
-    "None",
-    "OptimizeMaxLifetimeMinSizeFirst",
-    "OptimizeMaxLifetimeMaxSizeFirst",
-    "OptimizeMaxHoleMaxLifetimeFirst",
-    "OptimizeAuto",
-    "OptimizeOverlap",
-    "OptimizeOptimal",
-    "OptimizeReorder",
-    "OptimizeStream",
-)
-
-N2D2_STRATEGIES = STRATEGIES[:5]
+_LIFETIMES = ("OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxLifetimeMaxSizeFirst", "OptimizeMaxHoleMaxLifetimeFirst")
+N2D2_STRATEGIES = ("None", *_LIFETIMES, "OptimizeAuto")
 """The strategies that place as N2D2 does."""
+STRATEGIES = (*N2D2_STRATEGIES, "OptimizeOverlap", "OptimizeOptimal", "OptimizeReorder", "OptimizeStream")
 DEFAULT_STRATEGY = "OptimizeOverlap"
 MODES = ("Speed", "Balanced", "Small", "Minimum")
 """From the fastest to the smallest: no overlap; exact overlap; row streaming; the smallest plan known."""
@@ -57,19 +47,15 @@ PackActivations: Pack 1-, 2- and 4-bit tensors between layers into bytes where t
     line buffers.
 StreamInput: Receive the inputs row by row through a callback. The whole input is never in memory.
 """
-_ONE_MEMORY = ("budget", "extra_macs", "pack_activations")
-"""Settings that require one memory."""
+_ONE_MEMORY = ("budget", "extra_macs", "pack_activations")  # settings that require one memory
 _OUTPUT_PLACES = {"auto": None, "0": False, "1": True}
 _FORM = re.compile(r"([A-Za-z]\w*):(\d+)([kM]?):(\d+\.?\d*|\.\d+)(?::(rom|states))?", re.ASCII)
 _UNITS = {"": 1, "k": 1024, "M": 1024**2}
 
 
 def read_memories(texts: Sequence[str]) -> tuple[Memory, ...]:
-    """Return the memories of `Memories=NAME:BYTES:COST, ...`, the cheapest first; bytes may end in k or M.
-
-    Raises:
-        N2D2Error: E603 for another form, an empty memory, a cost of 0, or a repeated name.
-    """
+    """Return the memories of `Memories=NAME:BYTES:COST, ...`, the cheapest first; bytes may end in k or M. Raise E603 for
+    another form, an empty memory, a cost of 0, or a repeated name."""
     memories: list[Memory] = []
     for text in texts:
         parts = _FORM.fullmatch(text)
@@ -95,24 +81,10 @@ def _wrong(what: str) -> N2D2Error:
 
 @dataclass(frozen=True)
 class Settings(ExportParameters, texts=_TEXTS):
-    """The export parameters of memory: the settings of a planner.
+    """The export parameters of memory (`_TEXTS`): the settings of a planner.
 
     Attributes:
-        include_input: network inputs are in the arena and may be overwritten once read.
-        include_output: network outputs are too; False: layers write them directly to the caller; None: only layers that are
-            faster that way (`Access.prefers_caller`).
-        optimize_buffer: an output may overlap an input after its last use.
-        no_branch_concat: concatenate in place where possible.
-        fuse_residuals: a convolution before a residual addition performs it.
-        alignment: bytes, for the pixel stride of every tensor that an operator writes.
-        buffer_alignment: bytes, for the address of every buffer; OptimizeOverlap and later strategies.
-        strategy: one of STRATEGIES.
-        mode: one of MODES; "auto": by the strategy, or by the budget.
-        budget: bytes of the arena; 0: as few as possible, -1: any.
-        memories: memories of tensors instead of one arena, of constants and of states.
-        extra_macs: percentage of the multiply-accumulates that may be repeated.
-        pack_activations: tensors with less than 8 bits may be packed.
-        stream_input: network inputs arrive row by row on request.
+        include_output: None for "auto": only layers that are faster that way write to the caller (`Access.prefers_caller`).
         clock: "level" frees memory between depth levels of the graph, as N2D2; "op" between operators; N2D2's strategies only.
     """
 

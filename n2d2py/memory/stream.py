@@ -5,6 +5,7 @@ The operators are cut into segments (`cut.py`), then everything is placed, with 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
@@ -17,7 +18,7 @@ from n2d2py.memory.plan import MemoryPlan, OpPlan, ScheduleStep, Scratch
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.relax import relax
 from n2d2py.memory.rows import KnownRows
-from n2d2py.memory.search import OVERLAP, improve, plan_overlap
+from n2d2py.memory.search import OVERLAP, improve, plan_whole
 from n2d2py.memory.settings import Settings
 
 Improve = Callable[[Packing, Placement], Placement]
@@ -41,11 +42,9 @@ def plan_within(
     known: KnownRows | None = None,
     most: int | None = None,
 ) -> MemoryPlan | None:
-    """Return the plan of `plan_streamed`; None if every placement of the best cut is known to exceed `most` bytes.
-
-    `known`: row orders of the same network. Strips that are all alike are placed first, which is far quicker; strips that may
-    differ follow where they may be smaller.
-    """
+    """Return the plan of `plan_streamed`; None if every placement of the best cut is known to exceed `most` bytes. `known`: row
+    orders of the same network. Strips that are all alike are placed first, which is far quicker; strips that may differ follow
+    where they may be smaller."""
     settings = replace(settings, clock="op", include_input=settings.include_input or settings.stream_input)
     buffers, known = Buffers(problem, settings, ()), known or KnownRows()
     best: tuple[StreamPacking, Placement] | None = None
@@ -65,7 +64,7 @@ def plan_within(
 def plan_pooled(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
     """Return the plan of exact overlap, or one in which convolutions and pools without overlapping windows run row by row, at
     no loss of speed, if that saves at least a twentieth and no sums are fused into convolutions."""
-    plan = plan_overlap(problem, settings)
+    plan = plan_whole(problem, settings)
     if not settings.optimize_buffer or any(op.aliased for op in problem.ops):
         return plan
     pooled = plan_streamed(problem, settings, pooled=True)
@@ -73,10 +72,8 @@ def plan_pooled(problem: MemoryProblem, settings: Settings) -> MemoryPlan:
 
 
 class StreamPacking(Packing):
-    """Blocks and pairs of segments: buffers that cross their borders, and line buffers inside.
-
-    `shared`: every strip is one segment, and consecutive segments with the same layers share the bytes of their line buffers.
-    """
+    """Blocks and pairs of segments: buffers that cross their borders, and line buffers inside. `shared`: every strip is one
+    segment, and consecutive segments with the same layers share the bytes of their line buffers."""
 
     def __init__(self, buffers: Buffers, pooled: bool = False, shared: bool = False, known: KnownRows | None = None):
         self.stream_input, self.pooled, self.shared = buffers.settings.stream_input, pooled, shared
@@ -90,15 +87,16 @@ class StreamPacking(Packing):
         undivided = [number for first, end in self._strips() for number in range(first + 1, end)] if self.shared else []
         self.cutter = Cutter(self.buffers, self.ops, self._up, self.pooled, undivided, self.known)
         self.segments = self.cutter.cut(max(self.buffers.settings.budget, 0))
-        self.ring_of: dict[str, int] = {}
+        self.ends = [segment.end for segment in self.segments]
         self.blocks, index = [], {}
         for numbers in self._alike():
             for names in zip(*(self.segments[number].rings for number in numbers), strict=True):
-                size = max(self._ring_bytes(number, name) for number, name in zip(numbers, names, strict=True))
-                self.ring_of.update(dict.fromkeys(names, len(self.blocks)))
+                rows = {name: self.segments[number].rings[name] for number, name in zip(numbers, names, strict=True)}
+                self.rings |= {name: (len(self.blocks), count) for name, count in rows.items()}
+                size = max(self._up(count * self.buffers.geometry(name).line) for name, count in rows.items())
                 self.blocks.append(Block(size, numbers[0], numbers[-1]))
         for buffer in self.buffers.distinct():
-            if not buffer.external and buffer.root.name not in self.ring_of:
+            if not buffer.external and buffer.root.name not in self.rings:
                 birth, death = self._segments(buffer)
                 index[buffer] = len(self.blocks)
                 size = self._up(self.buffers.form(buffer).bytes)
@@ -114,14 +112,7 @@ class StreamPacking(Packing):
                 if size:
                     self.blocks.append(Block(size, number, number, scratch=op.name))
 
-    def block_of(self) -> dict[str, int]:
-        return super().block_of() | self.ring_of
-
-    def _ring_bytes(self, number: int, name: str) -> int:
-        return self._up(self.segments[number].rings[name] * self.buffers.geometry(name).line)
-
     def _strips(self) -> list[tuple[int, int]]:
-        """Return the operators of each strip: [first, end)."""
         indices = {op.output: number for number, op in enumerate(self.ops)}
         strips = []
         for op in self.buffers.problem.ops:
@@ -132,7 +123,6 @@ class StreamPacking(Packing):
         return strips
 
     def _alike(self) -> list[list[int]]:
-        """Return the indices of all segments, grouped by shared line buffers."""
         numbers = range(len(self.segments))
         if not self.shared:
             return [[number] for number in numbers]
@@ -152,16 +142,9 @@ class StreamPacking(Packing):
 
     def _segments(self, buffer: Buffer) -> tuple[int, int]:
         """Return first and last segment of a buffer; inputs that do not stream exist from the start."""
-        segments = [self._segment(p[buffer]) for p in (self.cutter.born, self.cutter.written, self.cutter.read)]
+        positions = self.cutter.born[buffer], self.cutter.written[buffer], self.cutter.read[buffer]
+        segments = [-1 if position < 0 else bisect_right(self.ends, position) for position in positions]
         return segments[0], max(segments)
-
-    def _segment(self, position: int) -> int:
-        if position < 0:
-            return -1
-        for number, segment in enumerate(self.segments):
-            if position < segment.end:
-                return number
-        return len(self.segments)
 
     def _options(self) -> dict[str, int | str]:
         return {"Clock": "segment", "StreamInput": int(self.stream_input)}
@@ -182,14 +165,7 @@ class StreamPacking(Packing):
         birth, death = self._segments(self.buffers.of[name])
         return birth, len(self.segments) if self.buffers.of[name].is_output else death
 
-    def _ring(self, name: str) -> tuple[int, int] | None:
-        if name not in self.ring_of:
-            return None
-        birth, _ = self._segments(self.buffers.of[name])
-        return self.ring_of[name], self.segments[birth].rings[name]
-
     def _schedule(self) -> tuple[ScheduleStep, ...]:
-        """Return the schedule, with consecutive rows of a segment in one step."""
         steps: list[ScheduleStep] = []
         for number, segment in enumerate(self.segments):
             ops = self.ops[segment.begin : segment.end]
@@ -201,13 +177,9 @@ class StreamPacking(Packing):
                 else:
                     steps.append(ScheduleStep(op.name, number, rows=(first, stop), arrives=isinstance(op.access, Arrival)))
             if segment.rows is None:
-                op = ops[0]
-                lines = (0, self.buffers.problem.tensors[op.output].height)
-                steps.append(
-                    ScheduleStep(op.name, number, rows=lines, arrives=True)
-                    if isinstance(op.access, Arrival)
-                    else ScheduleStep(op.name, number)
-                )
+                op, arrives = ops[0], isinstance(ops[0].access, Arrival)
+                lines = (0, self.buffers.problem.tensors[op.output].height) if arrives else None
+                steps.append(ScheduleStep(op.name, number, rows=lines, arrives=arrives))
         return tuple(self._with_views(steps))
 
     def _with_views(self, steps: list[ScheduleStep]) -> list[ScheduleStep]:

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
 from n2d2py.arithmetic.exact import round_up
-from n2d2py.memory.access import Pointwise, Window
+from n2d2py.memory.access import Pointwise, PoolWindow, TensorSpec, Window
 from n2d2py.memory.buffers import Buffers
 from n2d2py.memory.cut import Cutter
 from n2d2py.memory.packing import address_step
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.rows import streamable
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.strips import (
-    Channels,
-    Columns,
-    Cut,
-    SliceCut,
-    StripCut,
-    cuts_of,
-    divisions,
-    extra_work,
-    multiply_accumulates,
-    needed_columns,
-    segment_columns,
-    sliced_from,
-)
+from n2d2py.memory.strips import Channels, Columns, Cut, SliceCut, StripCut, ranges_read
 
 MOST_STRIPS = 12
+_STEP = 16  # slices are multiples of this many channels, except the last one: whole vectors of the kernels
+_MOST = 16  # largest number of slices
 _WIDER = (*product(range(3), repeat=2), (3, 3))
 """Additional columns that the first and last strip, which have only one halo, may have."""
 _OTHERS = (*_WIDER, *((first, first + more) for first in range(3, 7) for more in (0, 1, -1) if (first, more) != (3, 0)))
@@ -65,6 +54,81 @@ class StripPoint:
         return self.extra - sum(cut.count - 1 for cut in self.cuts if isinstance(cut, SliceCut))
 
 
+def divisions(channels: int) -> list[tuple[Channels, ...]]:
+    """Return the ways to cut so many channels, from few slices to many."""
+    sizes = dict.fromkeys(-(-channels // (count * _STEP)) * _STEP for count in range(2, _MOST + 1))
+    ways = [tuple((first, min(first + size, channels)) for first in range(0, channels, size)) for size in sizes]
+    return [way for way in ways if len(way) > 1]
+
+
+def sliced_from(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec]) -> int | None:
+    """Return the index of the convolution from which operators that end in a pool over the whole input can be sliced; else
+    None."""
+    if len(ops) < 2 or not ops[-1].accumulates(tensors):
+        return None
+    for number in reversed(range(len(ops) - 1)):
+        op = ops[number]
+        if op.output != ops[number + 1].inputs[0] or op.scratch_bytes or op.aliased is not None:
+            return None
+        if isinstance(op.access, Window) and not isinstance(op.access, PoolWindow):
+            return number if op.access.groups == 1 else None
+        if not isinstance(op.access, Pointwise) or len(op.inputs) > 1:
+            return None
+    return None
+
+
+def needed_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], columns: np.ndarray) -> dict[str, np.ndarray]:
+    """Return, for each tensor that the operators write, the columns needed for ranges of columns of the last output:
+    int64[ranges, 2]."""
+    inner = {op.output for op in ops}
+    needed = {ops[-1].output: columns}
+    for op in reversed(ops):
+        for name in op.inputs:
+            if name in inner:
+                read = ranges_read(op.access, needed[op.output], tensors[name].width)
+                known = needed.get(name, read)
+                firsts, stops = np.minimum(read[:, 0], known[:, 0]), np.maximum(read[:, 1], known[:, 1])
+                needed[name] = np.stack((firsts, stops), axis=1)
+    return needed
+
+
+def segment_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], columns: Columns) -> dict[str, Columns]:
+    """Apply `needed_columns` to one range."""
+    by_tensor = needed_columns(ops, tensors, np.array([columns], dtype=np.int64))
+    return {name: (int(first), int(stop)) for name, ((first, stop),) in by_tensor.items()}
+
+
+def cuts_of(width: int, count: int, before: int = 0, after: int = 0) -> list[Columns]:
+    """Return `width` columns in `count` even ranges, with `before` more columns in the first and `after` more in the last."""
+    share = (width - before - after) // count
+    sizes = [share] * count
+    sizes[0] += before
+    sizes[-1] += after
+    for number in range(width - sum(sizes)):
+        sizes[-1 - number // 2 if number % 2 == 0 else number // 2] += 1
+    columns, first = [], 0
+    for size in sizes:
+        columns.append((first, first + size))
+        first += size
+    return columns
+
+
+def extra_work(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], strips: Iterable[dict[str, Columns]]) -> int:
+    """Return the multiply-accumulates that strips repeat."""
+    total, strips = 0, list(strips)
+    for op in ops:
+        output = tensors[op.output]
+        twice = sum(stop - first for first, stop in (strip[op.output] for strip in strips)) - output.width
+        work = op.access.computed(tensors[op.inputs[0]], output)
+        total += work * twice // output.width
+    return total
+
+
+def multiply_accumulates(problem: MemoryProblem) -> int:
+    """Return the multiply-accumulates of all operators; strips count each time they run."""
+    return sum(op.access.computed(problem.tensors[op.inputs[0]], problem.tensors[op.output]) for op in problem.ops if op.inputs)
+
+
 def strippable(op: OpSpec, problem: MemoryProblem) -> bool:
     """True if the operator can compute some columns of its output alone: windows, and element-wise operators on operands of one
     shape."""
@@ -77,11 +141,8 @@ def strippable(op: OpSpec, problem: MemoryProblem) -> bool:
 
 
 class StripSearch:
-    """The cuts of a problem into segments with strips.
-
-    `fits`: an operator can compute some columns of its output alone; `slices`: some channels. `work`: multiply-accumulates of
-    the network, if known.
-    """
+    """The cuts of a problem into segments with strips. `fits`: an operator can compute some columns of its output alone;
+    `slices`: some channels. `work`: multiply-accumulates of the network, if known."""
 
     def __init__(
         self,
@@ -147,7 +208,6 @@ class StripSearch:
         return points
 
     def _least(self, most_extra: int) -> StripPoint | None:
-        """Return the point of fewest bytes with at most this repeated work."""
         sizes = sorted({choice.bytes for choices in self._choices for choice in choices})
         low, high, best = 0, len(sizes) - 1, None
         while low <= high:
@@ -194,7 +254,6 @@ class StripSearch:
         return round_up(size, self._step)
 
     def _add_strips(self, end: int) -> None:
-        """Add the segments that end at `end`, in strips."""
         cutter, tensors = self._cutter, self.problem.tensors
         first = end - 1
         while first >= 0 and self._fits[first] and (first == end - 1 or not cutter.leaves(first, end)):
@@ -220,12 +279,11 @@ class StripSearch:
             extra += op.access.computed(tensors[op.inputs[0]], output) * repeated_work // output.width
             if end in cutter.ends(position):
                 self._choices[position] += [
-                    _Choice(end, cutter.crossing(position) + int(live[n]), int(extra[n]), divisions[n])
+                    _Choice(end, cutter.crossing[position] + int(live[n]), int(extra[n]), divisions[n])
                     for n in _undominated_numbers(live, extra)
                 ]
 
     def _add_slices(self, end: int) -> None:
-        """Add the segment that ends at `end`, in slices."""
         cutter, tensors, pool = self._cutter, self.problem.tensors, self._ops[end - 1]
         first = sliced_from(self._ops[:end], tensors)
         if first is None or not all(self._sliced[first:end]) or end not in cutter.ends(first):
@@ -239,7 +297,7 @@ class StripSearch:
             for op in self._ops[first : end - 1]:
                 output = tensors[op.output]
                 live += self._up(rings[op.output] * output.width * thick * output.element_bytes)
-            live = max(cutter.crossing(first) + live, cutter.crossing(end) + result)
+            live = max(cutter.crossing[first] + live, cutter.crossing[end] + result)
             self._choices[first].append(_Choice(end, live, len(channels) - 1, channels=channels))
 
     @staticmethod

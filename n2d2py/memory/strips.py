@@ -13,21 +13,16 @@ slice. Each slice is a convolution with its part of the weights; a concatenation
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
-from n2d2py.memory.access import Access, LineTable, Pointwise, PoolWindow, TensorSpec, Window
-from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.access import Access, LineTable, TensorSpec, Window
 
 Channels = tuple[int, int]
 """Channels [first, stop) of a tensor."""
-_STEP = 16
-"""Slices are multiples of this many channels, except the last one: whole vectors of the kernels."""
-_MOST = 16
-"""Largest number of slices."""
 
 
 def slice_name(name: str, number: int) -> str:
@@ -37,12 +32,8 @@ def slice_name(name: str, number: int) -> str:
 
 @dataclass(frozen=True)
 class SliceCut:
-    """A segment of operators cut into slices of channels.
-
-    Attributes:
-        ops: names of its consecutive operators, each the only consumer of the one before.
-        slices: channels of each slice, which all tensors of the segment have.
-    """
+    """A segment of operators cut into slices of channels, which all its tensors have. `ops`: names of its consecutive
+    operators, each the only consumer of the one before."""
 
     ops: tuple[str, ...]
     slices: tuple[Channels, ...]
@@ -53,29 +44,6 @@ class SliceCut:
         return len(self.slices)
 
 
-def divisions(channels: int) -> list[tuple[Channels, ...]]:
-    """Return the ways to cut so many channels, from few slices to many."""
-    sizes = dict.fromkeys(-(-channels // (count * _STEP)) * _STEP for count in range(2, _MOST + 1))
-    ways = [tuple((first, min(first + size, channels)) for first in range(0, channels, size)) for size in sizes]
-    return [way for way in ways if len(way) > 1]
-
-
-def sliced_from(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec]) -> int | None:
-    """Return the index of the convolution from which operators that end in a pool over the whole input can be sliced; else
-    None."""
-    if len(ops) < 2 or not ops[-1].accumulates(tensors):
-        return None
-    for number in reversed(range(len(ops) - 1)):
-        op = ops[number]
-        if op.output != ops[number + 1].inputs[0] or op.scratch_bytes or op.aliased is not None:
-            return None
-        if isinstance(op.access, Window) and not isinstance(op.access, PoolWindow):
-            return number if op.access.groups == 1 else None
-        if not isinstance(op.access, Pointwise) or len(op.inputs) > 1:
-            return None
-    return None
-
-
 Number = TypeVar("Number", int, np.ndarray)
 Columns = tuple[int, int]
 """Columns [first, stop) of a tensor."""
@@ -83,12 +51,8 @@ Columns = tuple[int, int]
 
 @dataclass(frozen=True)
 class StripCut:
-    """A segment of operators cut into strips.
-
-    Attributes:
-        ops: names of its consecutive operators.
-        strips: for each strip, the columns of each tensor that the operators write, by name.
-    """
+    """A segment of consecutive operators, by name, cut into strips: for each the columns of each tensor that they write, by
+    name."""
 
     ops: tuple[str, ...]
     strips: tuple[dict[str, Columns], ...]
@@ -129,58 +93,6 @@ def ranges_read(access: Access, columns: np.ndarray, width: int) -> np.ndarray:
     begin, end = np.maximum(first, 0), np.minimum(stop, width)
     begin = np.where(begin < end, begin, np.minimum(begin, width - 1))
     return np.stack((begin, np.maximum(end, begin + 1)), axis=1)
-
-
-def needed_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], columns: np.ndarray) -> dict[str, np.ndarray]:
-    """Return, for each tensor that the operators write, the columns needed for ranges of columns of the last output:
-    int64[ranges, 2]."""
-    inner = {op.output for op in ops}
-    needed = {ops[-1].output: columns}
-    for op in reversed(ops):
-        for name in op.inputs:
-            if name in inner:
-                read = ranges_read(op.access, needed[op.output], tensors[name].width)
-                known = needed.get(name, read)
-                firsts, stops = np.minimum(read[:, 0], known[:, 0]), np.maximum(read[:, 1], known[:, 1])
-                needed[name] = np.stack((firsts, stops), axis=1)
-    return needed
-
-
-def segment_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], columns: Columns) -> dict[str, Columns]:
-    """Apply `needed_columns` to one range."""
-    by_tensor = needed_columns(ops, tensors, np.array([columns], dtype=np.int64))
-    return {name: (int(first), int(stop)) for name, ((first, stop),) in by_tensor.items()}
-
-
-def cuts_of(width: int, count: int, before: int = 0, after: int = 0) -> list[Columns]:
-    """Return `width` columns in `count` even ranges, with `before` more columns in the first and `after` more in the last."""
-    share = (width - before - after) // count
-    sizes = [share] * count
-    sizes[0] += before
-    sizes[-1] += after
-    for number in range(width - sum(sizes)):
-        sizes[-1 - number // 2 if number % 2 == 0 else number // 2] += 1
-    columns, first = [], 0
-    for size in sizes:
-        columns.append((first, first + size))
-        first += size
-    return columns
-
-
-def extra_work(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], strips: Iterable[dict[str, Columns]]) -> int:
-    """Return the multiply-accumulates that strips repeat."""
-    total, strips = 0, list(strips)
-    for op in ops:
-        output = tensors[op.output]
-        twice = sum(stop - first for first, stop in (strip[op.output] for strip in strips)) - output.width
-        work = op.access.computed(tensors[op.inputs[0]], output)
-        total += work * twice // output.width
-    return total
-
-
-def multiply_accumulates(problem: MemoryProblem) -> int:
-    """Return the multiply-accumulates of all operators; strips count each time they run."""
-    return sum(op.access.computed(problem.tensors[op.inputs[0]], problem.tensors[op.output]) for op in problem.ops if op.inputs)
 
 
 def beginning_at(window: Window, covered: Columns, present: Columns) -> Window:

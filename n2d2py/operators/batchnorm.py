@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from n2d2py.contracts.ini import ACTIVATED, NB_OUTPUTS, LayerContext, ini, read_activation
@@ -23,15 +25,15 @@ class BatchNorm(Op):
     epsilon: float = 1e-5
     macs_per_output = 1
 
-    def factors(self, node) -> tuple[np.ndarray, np.ndarray]:
+    def factors(self, params: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return (gain, shift) with y = gain * x + shift, float64 (C)."""
-        p = {role: np.asarray(array, np.float64) for role, array in node.params.items()}
+        p = {role: np.asarray(array, np.float64) for role, array in params.items()}
         gain = p["scale"] / np.sqrt(p["variance"] + self.epsilon)
         return gain, p["bias"] - p["mean"] * gain
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = inputs[0]
-        gain, shift = self.factors(node)
+        gain, shift = self.factors(node.params)
         shape = (1, -1) + (1,) * (x.ndim - 2)
         return [x * gain.astype(x.dtype).reshape(shape) + shift.astype(x.dtype).reshape(shape)]
 
@@ -41,7 +43,6 @@ _ROLES = ("scale", "bias", "mean", "variance")
 
 @onnx("BatchNormalization")
 def _from_onnx(a: Arrays) -> None:
-    """Add a BatchNorm of constants for each channel of an image; else the operations of an array."""
     node, epsilon = a.node, float(a.node.attribute("epsilon", 1e-5))
     if node.attribute("training_mode", 0):
         raise Unsupported("it is in training mode", "export the model for inference")
@@ -77,16 +78,12 @@ def _from_ini(context: LayerContext) -> None:
     tensor = context.concat_inputs()
     context.require_channels(tensor)
     ones, zeros = np.ones(outputs, np.float32), np.zeros(outputs, np.float32)
-    params = {
-        "scale": context.parameter("scales", (outputs,), ones),
-        "bias": context.parameter("biases", (outputs,), zeros),
-        "mean": context.parameter("means", (outputs,), zeros),
-        "variance": context.parameter("variances", (outputs,), ones),
-    }
+    stored = ("scales", ones), ("biases", zeros), ("means", zeros), ("variances", ones)
+    params = {role: context.parameter(name, (outputs,), value) for role, (name, value) in zip(_ROLES, stored, strict=True)}
     context.add(BatchNorm(values["Epsilon"] or 1e-5), [tensor], params, read_activation(values))
 
 
 @onnx_emitter("BatchNorm")
 def _emit(writer: OnnxWriter, node: Node[BatchNorm], output: str) -> None:
-    gain, shift = node.op.factors(node)
+    gain, shift = node.op.factors(node.params)
     emit_gain_and_shift(writer, node, gain, shift, output)

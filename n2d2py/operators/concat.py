@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import field
 from math import prod
 
@@ -14,7 +13,7 @@ from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, moved_layer,
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Custom, Node, QuantGraph, QuantNode, Shape, channels, elements, requantized, rows_along
 from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
-from n2d2py.operators.arrays.base import ArrayOp, emit_flat, emit_operands, operand_pointers, output_pointer
+from n2d2py.operators.arrays.base import ArrayOp, operand_pointers, output_pointer
 from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx
 from n2d2py.operators.reshape import Transpose, transpose_source
 
@@ -24,10 +23,8 @@ class Concat(ArrayOp):
     """Concatenation of images along an axis, channels by default, or of arrays row by row: each of `rows` rows holds the next
     part of each operand.
 
-    Attributes:
-        slots: input index of each operand, -1 for a constant array; empty for all inputs in order.
-        result: kind of the output, "" for real numbers.
-        alike: one operand is a state cut from the others in the previous call, so all share one scale.
+    Without `slots`, the operands are all inputs in order. `alike`: one operand is a state cut from the others in the previous
+    call, so all share one scale.
     """
 
     axis: int = 1
@@ -71,13 +68,15 @@ class Concat(ArrayOp):
                 raise self.error("E206", node, f"has inputs of different sizes {dims}", "use inputs of equal width and height")
         return [(*first[:axis], sum(shape[axis] for shape in inputs), *first[axis + 1 :])]
 
+    def operand_dims(self) -> tuple[Shape, ...]:
+        return ((self.rows, -1),) * len(self.slots)
+
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        parts = self.operands(inputs, node) if self.slots else inputs
         if inputs[0].ndim > 2:
-            return [np.concatenate(parts, axis=self.axis)]
+            return [np.concatenate(inputs, axis=self.axis)]
         count = len(inputs[0])
-        parts = [np.broadcast_to(x, (count, x.shape[1])).reshape(count, self.rows, -1) for x in parts]
-        return [np.concatenate(parts, axis=2).reshape(count, -1)]
+        parts = self.operands(inputs, node) if self.slots else [x.reshape(len(x), self.rows, -1) for x in inputs]
+        return [np.concatenate([np.broadcast_to(x, (count, *x.shape[1:])) for x in parts], axis=2).reshape(count, -1)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Rescale inputs whose type differs from the output's; constants are stored in the output's type."""
@@ -100,10 +99,7 @@ def is_real_concat(node: Node | QuantNode) -> bool:
 def concatenate(a: Arrays, values: list[Value], axis: int) -> Value:
     """Return the values concatenated along `axis`."""
     first = values[0].dims
-    if any(
-        len(v.dims) != len(first) or any(d != f for i, (d, f) in enumerate(zip(v.dims, first, strict=True)) if i != axis)
-        for v in values
-    ):
+    if len({(*value.dims[:axis], None, *value.dims[axis + 1 :]) for value in values}) > 1:
         raise Unsupported("its inputs differ in more than the concatenated axis")
     values = [value for value in values if value.dims[axis]]
     constants = [value.constant for value in values if value.constant is not None]
@@ -114,7 +110,9 @@ def concatenate(a: Arrays, values: list[Value], axis: int) -> Value:
         return values[0]
     padding = {float(number) for one in constants for number in (one.min(), one.max())} if not values[0].kind else set()
     if len(constants) == len(values) - 1 and len(padding) == 1:
-        return a.select(*_as_padding(values, axis), fill=padding.pop())
+        (value,) = (one for one in values if one.constant is None)
+        parts = [np.arange(one.dims[axis]) if one is value else np.full(one.dims[axis], -1) for one in values]
+        return a.select(value, {axis: np.concatenate(parts).tolist()}, fill=padding.pop())
     dims = (*first[:axis], sum(value.dims[axis] for value in values), *first[axis + 1 :])
     rows = prod(first[:axis])
     alike = any(value.tensor == name for value in values for name, _ in a.builder.model.states)
@@ -123,16 +121,8 @@ def concatenate(a: Arrays, values: list[Value], axis: int) -> Value:
     return a.add(op, values, dims, label="joined")
 
 
-def _as_padding(values: list[Value], axis: int) -> tuple[Value, dict[int, Sequence[int]]]:
-    """Return the only value that is not constant, and its positions along an axis of the result; -1 elsewhere."""
-    (value,) = (one for one in values if one.constant is None)
-    parts = [range(one.dims[axis]) if one is value else [-1] * one.dims[axis] for one in values]
-    return value, {axis: [position for part in parts for position in part]}
-
-
 @onnx("Concat")
 def _from_onnx(a: Arrays) -> None:
-    """Concatenate images, before a transposition that they share; else arrays."""
     node, graph = a.node, a.builder.graph
     axis = node.axis_of(node.attribute("axis", 1), len(a.input().dims))
     a.builder.guard_batch(node, 0, axis, "joins")
@@ -159,16 +149,15 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         return
     shapes = tuple((op.rows, length) for length in op.lengths([writer.graph.shape(name) for name in node.inputs], node))
     slots = op.slots or tuple(range(len(node.inputs)))
-    parts = emit_operands(writer, node, shapes, slots)
+    parts = writer.operands(node, shapes, slots)
     count = writer.emit("Shape", [node.inputs[0]], start=0, end=1)
     for index, (slot, dims) in enumerate(zip(slots, shapes, strict=True)):
         if slot < 0:
             wanted = writer.emit("Concat", [count, writer.constant(list(dims))], axis=0)
             parts[index] = writer.emit("Expand", [parts[index], wanted])
-    emit_flat(writer, writer.emit("Concat", parts, axis=2), output)
+    writer.flat(writer.emit("Concat", parts, axis=2), output)
 
 
-# ---- integers and memory -----------------------------------------------------------------------
 @quantizer("Concat")
 class ConcatQuantizer(Quantizer):
     """Copies the inputs if all have the output's type, else rescales each by s_i / s_y. Constants are quantized."""
@@ -186,7 +175,6 @@ class ConcatQuantizer(Quantizer):
         return rescaled_layer(node, types, factors, max(map(peak, types.inputs)), Custom(constants) if constants else None)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
-        """Return the constants as stored in the output's type."""
         return {role: graph.type(node.output).dequantize(values) for role, values in node.params.items()}
 
 
@@ -197,7 +185,6 @@ def _memory(node: QuantNode, graph: QuantGraph) -> Access:
     return Concatenated(node.rescale is not None or node.activation is not None)
 
 
-# ---- C++ ---------------------------------------------------------------------------------------
 @cpp("Concat")
 def lower(layer: Layer) -> LayerCode:
     if not layer.op.concatenates_pixels(layer.output_shape):

@@ -4,28 +4,21 @@ connected layers."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from n2d2py.arithmetic import conv_sums, exact_float, matmul_sums
+from n2d2py.arithmetic import conv_sums
 from n2d2py.contracts.cpp import Call, KernelFacts, Layer, LayerCode, cpp, epilogue, pack, scratch, scratch_of, select, window
-from n2d2py.contracts.ini.convolution import (
-    CONVOLUTION,
-    CONVOLUTION_CONFIG,
-    REMAP,
-    read_geometry,
-    read_parameters,
-    remap_outputs,
-)
+from n2d2py.contracts.ini import convolution
 from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, read_activation, read_window, window_keys
 from n2d2py.contracts.ini.layers import LayerContext, ini
 from n2d2py.contracts.ini.trained import with_trained_weights
 from n2d2py.contracts.ini.weights import filler_keys
-from n2d2py.contracts.operator import Op, OpNode, register
+from n2d2py.contracts.operator import OpNode, WeightedOp, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, WeightedQuantizer, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
-from n2d2py.contracts.windows import GroupedKernel, Pads, output_extent, pad
+from n2d2py.contracts.windows import Pads, output_extent, pad
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape, channels, elements, height, width
 from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import Access, LineTable, Ranges, Window, memory_access
@@ -34,20 +27,39 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.normalize.op import SMALLEST_SQUARE
 from n2d2py.operators.reshape import Reshape
 
-# ---- convolution --------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class GroupedKernel(WeightedOp):
+    """An operator with "weights" (O, C / groups, KH, KW). Pairs are (vertical, horizontal). `groups`: 1 dense, C depthwise."""
+
+    stride: tuple[int, int] = (1, 1)
+    pads: Pads = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+
+    def outputs_and_extent(self, shape: Shape, node: OpNode) -> tuple[int, tuple[int, int]]:
+        """Return the number of outputs, and height and width of the dilated kernel; E201 or E202 if they do not fit `shape`."""
+        self.require_rank(shape, 4, node)
+        outputs, per_group, *size = node.params["weights"].shape
+        if per_group * self.groups != shape[1] or outputs % self.groups:
+            weights = f"weights for {outputs} outputs and {per_group} channels in each of {self.groups} groups"
+            what = f"has {weights}, but its input has {shape[1]} channels"
+            raise self.error("E202", node, what, "correct NbOutputs, the groups or the layer before it")
+        height, width = ((k - 1) * d + 1 for k, d in zip(size, self.dilation, strict=True))
+        return outputs, (height, width)
+
+    def is_depthwise(self, node: OpNode) -> bool:
+        """True if each output reads only its own channel."""
+        outputs, per_group = node.params["weights"].shape[:2]
+        return per_group == 1 and outputs == self.groups
 
 
 @register
 class Conv(GroupedKernel):
     """y[o, i, j] = bias[o] + sum over c, u, v of w[o, c, u, v] * x[g(c), i*s - p + u*d, j*s - p + v*d].
 
-    Parameters: "weights" (O, C / groups, KH, KW), "bias" (O, always present after loading). In a quantized network, `residual`
-    adds a second input to y.
-
-    Attributes:
-        stride, dilation: (vertical, horizontal).
-        pads: zeros added (top, left, bottom, right).
-        groups: 1 dense, C depthwise.
+    Parameters: "weights" (O, C / groups, KH, KW), "bias" (O). `pads` are zeros. In a quantized network, `residual` adds a
+    second input to y.
     """
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
@@ -58,40 +70,24 @@ class Conv(GroupedKernel):
         per_output = int(np.prod(node.params["weights"].shape[1:]))
         return (per_output * output[1] + (len(inputs) > 1) * 2 * output[1]) * output[2] * output[3]
 
-    def _sums(self, x: np.ndarray, node, fill: int, dtype: np.dtype) -> np.ndarray:
-        return conv_sums(pad(x, self.pads, fill), node.params["weights"], self.stride, self.dilation, self.groups, dtype)
-
-    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = inputs[0]
-        sums = self._sums(x, node, 0, x.dtype)
-        sums += node.params["bias"].astype(x.dtype).reshape(1, -1, 1, 1)
-        return [sums]
-
-    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        zero_point = graph.type(node.inputs[0]).zero_point
-        dtype = exact_float(node.bound)
-        acc = self._sums(inputs[0], node, zero_point, dtype)
-        acc += node.params["bias"].astype(dtype).reshape(1, -1, 1, 1)
-        added = node.residual
-        if added is None:
-            return [node.requantize(acc, graph.type(node.output))]
-        kinds = graph.type(node.inputs[1]), graph.type(node.output)
-        return [added.apply(node.requantize(acc, added.type), inputs[1], *kinds)]
+    def sums(self, x: np.ndarray, node, dtype: np.dtype, zero_point: int) -> np.ndarray:
+        """Pad with the zero point, which the bias absorbs."""
+        return conv_sums(pad(x, self.pads, zero_point), node.params["weights"], self.stride, self.dilation, self.groups, dtype)
 
 
 @ini(
     "Conv",
     *window_keys("SubSample", 1),
-    base=CONVOLUTION,
-    config=CONVOLUTION_CONFIG,
+    base=convolution.CONVOLUTION,
+    config=convolution.CONVOLUTION_CONFIG,
     doc="Convolution. A single value in KernelDims makes it one-dimensional.",
 )
 def _build_conv(context: LayerContext) -> None:
-    geometry = read_geometry(context)
+    geometry = convolution.read_geometry(context)
     # every n-th output of a convolution of stride s is a convolution of stride s * n
     subsample = read_window(context.values, "SubSample", 1, line=1 if geometry.line else None)
     stride = (geometry.stride[0] * subsample[0], geometry.stride[1] * subsample[1])
-    params, groups = read_parameters(context, geometry.kernel)
+    params, groups = convolution.read_parameters(context, geometry.kernel)
     op = Conv(stride, geometry.pads, geometry.dilation, groups)
     context.add(op, [context.concat_inputs()], params, read_activation(context.values))
 
@@ -106,14 +102,13 @@ class ConvQuantizer(WeightedQuantizer):
 
 @memory_access("Conv")
 def _conv_memory(node: QuantNode, graph: QuantGraph) -> Access:
-    """Return the access of a convolution; the output may overwrite the residual."""
-    lines, columns = node.params["weights"].shape[2:]
-    op, aliases = node.op, 1 if len(node.inputs) > 1 else None
+    (lines, columns), op = node.params["weights"].shape[2:], node.op
+    aliases = 1 if len(node.inputs) > 1 else None  # the output may overwrite the residual
     return Window((int(lines), int(columns)), op.stride, op.pads, op.dilation, op.groups, aliases=aliases)
 
 
-# Convolution: the dense and grouped kernel with OHWC weights, or the depthwise kernel with HWC weights.
 def _kernel_facts(layer: Layer) -> KernelFacts:
+    """Return the dense and grouped kernel with OHWC weights, or the depthwise kernel with HWC weights."""
     weights, groups = layer.values("weights"), layer.op.groups
     if layer.op.is_depthwise(layer.node):
         return KernelFacts.of(layer, "depthwise", weights[:, 0], groups)
@@ -121,14 +116,12 @@ def _kernel_facts(layer: Layer) -> KernelFacts:
 
 
 @scratch("Conv")
-def scratch_need_conv(layer: Layer) -> ScratchNeed | None:
-    """Return the workspace: im2col windows and Winograd tiles of a dense convolution, constants of a depthwise one."""
+def _scratch_conv(layer: Layer) -> ScratchNeed | None:
     return scratch_of(_kernel_facts(layer))
 
 
 @cpp("Conv")
-def lower_conv(layer: Layer) -> LayerCode:
-    """Return the C++ of a convolution with weights (O, C / groups, KH, KW)."""
+def _lower_conv(layer: Layer) -> LayerCode:
     op, weights, kind, facts = layer.op, layer.values("weights"), layer.inputs[0], _kernel_facts(layer)
     kernel, selection = facts.kernel, select(facts)
     packed = pack(layer, selection, facts.weights if facts.dense else facts.weights.transpose(1, 2, 0))
@@ -153,11 +146,7 @@ def _emit_conv(writer: OnnxWriter, node: Node, output: str) -> None:
 def transposed_extent(
     size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: OpNode
 ) -> tuple[int, int]:
-    """Return (size - 1) * stride + extent - pads for each axis; `extent` is the dilated kernel.
-
-    Raises:
-        N2D2Error: E203 if the pads leave no output.
-    """
+    """Return (size - 1) * stride + extent - pads for each axis, with the dilated kernel `extent`; E203 if no output is left."""
     height, width = ((n - 1) * s + e - p - q for n, s, e, p, q in zip(size, stride, extent, pads[:2], pads[2:], strict=True))
     if min(height, width) < 1:
         full = f"{width + pads[1] + pads[3]}x{height + pads[0] + pads[2]} (width x height)"
@@ -170,13 +159,8 @@ class Deconv(GroupedKernel):
     """y[o, i*s - p + u*d, j*s - p + v*d] = bias[o] + sum of w[o, c, u, v] * x[g(c), i, j].
 
     The sum runs over all i, j, u, v that contribute to the position, and over the input channels c of the group of o.
-    Parameters: "weights" (O, C / groups, KH, KW), outputs first as in Conv; "bias" (O, always present after loading).
-
-    Attributes:
-        stride, dilation: (vertical, horizontal).
-        pads: lines and columns removed from the full result (top, left, bottom, right); negative values at the end add
-            positions with only the bias.
-        groups: 1 dense, C depthwise.
+    Parameters: "weights" (O, C / groups, KH, KW), outputs first as in Conv; "bias" (O). `pads` are removed from the full
+    result; negative values at the end add positions with only the bias.
     """
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
@@ -186,13 +170,13 @@ class Deconv(GroupedKernel):
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return int(np.prod(node.params["weights"].shape)) * inputs[0][2] * inputs[0][3]
 
-    def _accumulate(self, x: np.ndarray, node, dtype: np.dtype) -> np.ndarray:
-        """Return the result without bias, accumulated in `dtype`: each kernel position adds a strided image."""
+    def sums(self, x: np.ndarray, node, dtype: np.dtype, zero_point: int) -> np.ndarray:
+        """Subtract the zero point: the bias cannot absorb it, since the number of contributing weights differs by position."""
         n, _channels, h, w = x.shape
         weights = node.params["weights"].astype(dtype)
         outputs, per_group, kh, kw = weights.shape
         (sy, sx), (dy, dx) = self.stride, self.dilation
-        columns = x.astype(dtype).reshape(n, self.groups, per_group, h * w)
+        columns = x.astype(dtype).reshape(n, self.groups, per_group, h * w) - dtype.type(zero_point)
         height = (h - 1) * sy + (kh - 1) * dy + 1 + max(0, -self.pads[2])
         width = (w - 1) * sx + (kw - 1) * dx + 1 + max(0, -self.pads[3])
         full = np.zeros((n, outputs, height, width), dtype)
@@ -202,30 +186,18 @@ class Deconv(GroupedKernel):
                 part = np.matmul(matrix, columns).reshape(n, outputs, h, w)
                 full[:, :, u * dy : u * dy + (h - 1) * sy + 1 : sy, v * dx : v * dx + (w - 1) * sx + 1 : sx] += part
         top, left, bottom, right = (max(0, p) for p in self.pads)
-        return full[:, :, top : full.shape[2] - bottom, left : full.shape[3] - right]
-
-    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = inputs[0]
-        return [self._accumulate(x, node, x.dtype) + node.params["bias"].astype(x.dtype).reshape(1, -1, 1, 1)]
-
-    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Compute acc = bias + sum of w (x - zero point). The bias cannot absorb the zero point, as the number of contributing
-        weights differs by position."""
-        dtype = exact_float(node.bound)
-        centred = inputs[0].astype(np.int64) - graph.type(node.inputs[0]).zero_point
-        acc = self._accumulate(centred, node, dtype) + node.params["bias"].astype(dtype).reshape(1, -1, 1, 1)
-        return [node.requantize(acc, graph.type(node.output))]
+        return np.ascontiguousarray(full[:, :, top : full.shape[2] - bottom, left : full.shape[3] - right])
 
 
 @ini(
     "Deconv",
-    base=CONVOLUTION,
-    config=CONVOLUTION_CONFIG,
+    base=convolution.CONVOLUTION,
+    config=convolution.CONVOLUTION_CONFIG,
     doc="Transposed convolution. Its output size is (input - 1) * stride + kernel - 2 * padding along each axis.",
 )
 def _build_deconv(context: LayerContext) -> None:
-    geometry = read_geometry(context)
-    params, groups = read_parameters(context, geometry.kernel)
+    geometry = convolution.read_geometry(context)
+    params, groups = convolution.read_parameters(context, geometry.kernel)
     op = Deconv(geometry.stride, geometry.pads, geometry.dilation, groups)
     context.add(op, [context.concat_inputs()], params, read_activation(context.values))
 
@@ -239,24 +211,24 @@ class DeconvQuantizer(WeightedQuantizer):
 
 @memory_access("Deconv")
 def _deconv_memory(node: QuantNode, graph: QuantGraph) -> Access:
-    """Return the access: a position gathers from inputs (position + pad - u * dilation) / stride over the taps u of the kernel."""
-    op, kernel = node.op, node.params["weights"].shape[2:]
-    tables: list[Ranges] = []
-    for outputs, inputs, k, s, p, d in zip(
-        graph.shape(node.output)[2:], graph.shape(node.inputs[0])[2:], kernel, op.stride, op.pads[:2], op.dilation, strict=True
-    ):
-        ranges = []
-        for position in range(outputs):
-            reached = [(position + p - u * d) // s for u in range(k) if (position + p - u * d) % s == 0]
-            inside = [index for index in reached if 0 <= index < inputs]
-            ranges.append((min(inside), max(inside) + 1) if inside else (0, 0))
-        tables.append(tuple(ranges))
-    return LineTable((tables[0],), (tables[1],))
+    op, kernel, (outputs, inputs) = node.op, node.params["weights"].shape[2:], (node.output, node.inputs[0])
+    axes = graph.shape(outputs)[2:], graph.shape(inputs)[2:], kernel, op.stride, op.pads[:2], op.dilation
+    lines, columns = map(gathered_ranges, *axes)
+    return LineTable((lines,), (columns,))
 
 
-# Transposed convolution: a convolution for each phase of its stride, or a kernel that gathers the inputs of each output.
+def gathered_ranges(outputs: int, inputs: int, kernel: int, stride: int, pad: int, dilation: int = 1) -> Ranges:
+    """Return the inputs (position + pad - u * dilation) / stride over the taps u of a kernel for each output position."""
+    ranges = []
+    for position in range(outputs):
+        taps = range(position + pad, position + pad - kernel * dilation, -dilation)
+        inside = [place // stride for place in taps if place % stride == 0 and 0 <= place // stride < inputs]
+        ranges.append((min(inside), max(inside) + 1) if inside else (0, 0))
+    return tuple(ranges)
+
+
 @scratch("Deconv")
-def scratch_need_deconv(layer: Layer) -> ScratchNeed | None:
+def _scratch_deconv(layer: Layer) -> ScratchNeed | None:
     """Return the workspace for the windows of the phase with the most taps."""
     op, weights = layer.op, layer.values("weights")
     if op.is_depthwise(layer.node) or not _has_phases(layer):
@@ -266,8 +238,8 @@ def scratch_need_deconv(layer: Layer) -> ScratchNeed | None:
 
 
 @cpp("Deconv")
-def lower_deconv(layer: Layer) -> LayerCode:
-    """Return the C++ of a transposed convolution with weights (O, C / groups, KH, KW)."""
+def _lower_deconv(layer: Layer) -> LayerCode:
+    """Return a convolution for each phase of the stride, or a kernel that gathers the inputs of each output."""
     op, weights = layer.op, layer.values("weights")
     depthwise = op.is_depthwise(layer.node)
     if not depthwise and _has_phases(layer):
@@ -291,14 +263,12 @@ def _has_phases(layer: Layer) -> bool:
 
 
 def _taps(kernel: int, stride: int, position: int) -> tuple[list[int], int]:
-    """Return the kernel positions that contribute to an output `position` (pad included), in input order, and the pad of the
-    convolution."""
+    """Return the kernel positions that contribute to an output `position` (pad included), in input order, and the pad."""
     taps = list(range(position % stride, kernel, stride))[::-1]
     return taps, len(taps) - 1 - position // stride
 
 
 def _lower_phases(layer: Layer) -> LayerCode:
-    """Return a convolution for each phase (kernels/n2d2/phases.hpp)."""
     op, weights = layer.op, layer.values("weights")
     (lines, columns), calls, selections = op.stride, list[Call](), []
     for y, x in ((y, x) for y in range(lines) for x in range(columns)):
@@ -321,8 +291,7 @@ def _lower_phases(layer: Layer) -> LayerCode:
 
 @onnx_emitter("Deconv")
 def _emit_deconv(writer: OnnxWriter, node: Node, output: str) -> None:
-    """Add a ConvTranspose with weights (inputs, outputs of a group, H, W). Outputs have an axis there without groups, or with
-    one output in each."""
+    """Add a ConvTranspose; its weights (inputs, outputs of a group, H, W) have an output axis for one group, or depthwise."""
     op = node.op
     outputs, per_group, kh, kw = node.params["weights"].shape
     by_group = outputs // op.groups
@@ -345,11 +314,8 @@ def _emit_deconv(writer: OnnxWriter, node: Node, output: str) -> None:
 
 
 @register
-class Fc(Op):
-    """y[o] = bias[o] + sum over k of w[o, k] * x[k], x flattened in C, H, W order.
-
-    Parameters: "weights" (O, K), "bias" (O, always present after loading).
-    """
+class Fc(WeightedOp):
+    """y[o] = bias[o] + sum over k of w[o, k] * x[k], x flattened in C, H, W order. Parameters: "weights" (O, K), "bias" (O)."""
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         outputs, features = node.params["weights"].shape
@@ -362,19 +328,11 @@ class Fc(Op):
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return int(node.params["weights"].size)
 
-    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = inputs[0].reshape(len(inputs[0]), -1)
-        return [x @ node.params["weights"].astype(x.dtype).T + node.params["bias"].astype(x.dtype)]
-
-    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        x = inputs[0].reshape(len(inputs[0]), -1)
-        acc = matmul_sums(x, node.params["weights"], node.bound)
-        acc = acc + node.params["bias"].astype(exact_float(node.bound))
-        return [node.requantize(acc, graph.type(node.output))]
+    def sums(self, x: np.ndarray, node, dtype: np.dtype, zero_point: int) -> np.ndarray:
+        return x.reshape(len(x), -1).astype(dtype, copy=False) @ node.params["weights"].astype(dtype).T
 
 
 def _flatten_inputs(context: LayerContext) -> str:
-    """Return one input unchanged; several inputs flattened one by one, then concatenated in order."""
     if len(context.parents) == 1:
         return context.parents[0][1]
     flat = []
@@ -396,7 +354,7 @@ def _flatten_inputs(context: LayerContext) -> str:
     config=(
         Key("NoBias", Kind.BOOL, False, "no bias"),
         Key("WeightsExportFormat", Kind.ENUM, "OC", "order of stored weights", ("OC", "CO")),
-        REMAP,
+        convolution.REMAP,
         Key("Normalize", Kind.BOOL, False, "1: the weights of each output are divided by their L2 norm"),
         Key("DropConnect", Kind.FLOAT, 1.0, "training", ignored=TRAINING),
     ),
@@ -414,7 +372,7 @@ def _build_fc(context: LayerContext) -> None:
             raise values.fail("E124", "Normalize=1 is not supported with QWeight", "remove one of them", "Normalize")
         weights = weights / np.sqrt(np.square(weights).sum(1, keepdims=True) + np.float32(SMALLEST_SQUARE))
     bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
-    context.add(Fc(), [_flatten_inputs(context)], remap_outputs(context, weights, bias), read_activation(values))
+    context.add(Fc(), [_flatten_inputs(context)], convolution.remap_outputs(context, weights, bias), read_activation(values))
 
 
 @quantizer("Fc")
@@ -425,16 +383,14 @@ class FcQuantizer(WeightedQuantizer):
         return None if types.input_shape is None else (*types.input_shape[1:], 1, 1)[:3]
 
 
-# Fully connected: weights reordered from CHW to HWC, the order of memory.
 @scratch("Fc")
-def scratch_need_fc(layer: Layer) -> ScratchNeed | None:
-    """Return the workspace for the input as a window."""
+def _scratch_fc(layer: Layer) -> ScratchNeed | None:
     return scratch_of(KernelFacts.of(layer, "fullyConnected", layer.values("weights")))
 
 
 @cpp("Fc")
-def lower_fc(layer: Layer) -> LayerCode:
-    """Return the C++ of a fully connected layer with weights (O, C * H * W)."""
+def _lower_fc(layer: Layer) -> LayerCode:
+    """Reorder the weights from CHW to HWC, the order of memory."""
     shape, weights = layer.requiring_whole_input().input_shape, layer.values("weights")
     cube = weights.reshape(len(weights), channels(shape), height(shape), width(shape)).transpose(0, 2, 3, 1)
     selection = select(KernelFacts.of(layer, "fullyConnected", cube.reshape(len(weights), -1)))

@@ -16,11 +16,8 @@ from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
 
 @dataclass(frozen=True)
 class BlockOp(Op):
-    """A rearrangement of the elements of an image with blocks of `block` x `block` pixels.
-
-    Attributes:
-        channels_first: order of the channels: of the image, then of the block; else the reverse.
-    """
+    """A rearrangement of the elements of an image with blocks of `block` x `block` pixels. The channels are ordered by those of
+    the image, then of the block (`channels_first`), or the reverse."""
 
     block: int
     channels_first: bool = False

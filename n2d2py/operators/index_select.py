@@ -12,7 +12,7 @@ from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import Moving, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
-from n2d2py.operators.arrays.base import emit_constant, emit_take, loop_type
+from n2d2py.operators.arrays.base import kind_dtype, loop_type
 
 
 @register
@@ -21,10 +21,7 @@ class IndexSelect(Op):
 
     Of an array, a vector (1, E): y = x[indices[0][i] + indices[1][j] + ...] for any number of axes, and `fill` if one of the
     indices is negative. Transposition, slicing, repetition and padding of arrays are special cases.
-
-    Attributes:
-        indices: selected positions of each axis after the batch, in order, possibly repeated; None selects all.
-            Of an array: the offsets whose sums are positions.
+    None selects all positions of an axis.
     """
 
     indices: tuple[tuple[int, ...] | None, ...]
@@ -57,12 +54,8 @@ class IndexSelect(Op):
     def positions(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the flat offset of each element of an array's result, a valid one in any case, and whether it is filled."""
         axes = [np.asarray(axis, np.int64) for axis in self.indices]
-
-        def spread(combine, first, parts):
-            return reduce(lambda a, b: combine(a[:, None], b[None]).reshape(-1), parts, first)
-
-        filled = spread(np.logical_or, np.zeros(1, bool), (axis < 0 for axis in axes))
-        return spread(np.add, np.zeros(1, np.int64), (np.maximum(axis, 0) for axis in axes)), filled
+        filled = reduce(np.logical_or.outer, (axis < 0 for axis in axes), np.False_)
+        return np.ravel(reduce(np.add.outer, (np.maximum(axis, 0) for axis in axes), np.int64(0))), np.ravel(filled)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [self._taken(inputs[0], inputs[0].dtype.type(self.fill))]
@@ -79,7 +72,6 @@ class IndexSelect(Op):
         return result
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Select integers unchanged; fill with the stored fill value."""
         return [self._taken(inputs[0], self.stored_fill(graph.type(node.output)))]
 
     def stored_fill(self, kind) -> int:
@@ -94,19 +86,18 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op, x = node.op, node.inputs[0]
     if op.by_axes(writer.graph.shape(x)):
         chosen = [(axis, index) for axis, index in enumerate(op.indices, 1) if index is not None]
-        for axis, index in chosen[:-1]:
-            x = writer.emit("Gather", [x, writer.constant(list(index))], axis=axis)
-        for axis, index in chosen[-1:]:
-            writer.emit("Gather", [x, writer.constant(list(index))], output, axis=axis)
+        for number, (axis, index) in enumerate(chosen, 1):
+            x = writer.emit("Gather", [x, writer.constant(list(index))], output if number == len(chosen) else None, axis=axis)
         if not chosen:
             writer.emit("Identity", node.inputs, output)
         return
     size = writer.graph.shape(x)[1]
     if not op.fills:
-        emit_take(writer, x, size, [np.asarray(axis, np.int64) for axis in op.indices], output)
+        writer.take(x, size, [np.asarray(axis, np.int64) for axis in op.indices], output)
         return
     positions, filled = op.positions()
-    x = writer.emit("Pad", [x, writer.constant([0, 0, 0, 1]), emit_constant(writer, np.array(op.fill), writer.graph.kind(x))])
+    amounts, fill = writer.constant([0, 0, 0, 1]), writer.exact(np.array([op.fill], kind_dtype(writer.graph.kind(x))))
+    x = writer.emit("Pad", [x, amounts, fill])
     writer.emit("Gather", [x, writer.exact(np.where(filled, size, positions))], output, axis=1)
 
 
@@ -119,7 +110,6 @@ _AXES = {2: ("channels",), 3: ("channels", "columns"), 4: ("channels", "lines", 
 
 @cpp("IndexSelect")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a selection of positions. Raise E703 for a tensor with more than three axes after the batch."""
     rank = len(layer.input_shape)
     if not layer.op.by_axes(layer.input_shape):
         return _lower_array(layer)
@@ -164,7 +154,6 @@ def _lower_array(layer: Layer) -> LayerCode:
 
 
 def _positions_type(layer: Layer, role: str, positions: tuple[int, ...]) -> Expression:
-    """Return the C++ type of the positions of an axis."""
     steps = set(np.diff(positions).tolist())
     if len(steps) <= 1:
         return Expression.type("n2d2::TakeRange", positions[0], steps.pop() if steps else 1)

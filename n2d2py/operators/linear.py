@@ -35,13 +35,11 @@ def gain_and_shift(node: Node) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(node.op, Affine):
         return node.params["weights"].astype(np.float64), node.params["bias"].astype(np.float64)
     assert isinstance(node.op, BatchNorm)
-    p = {role: array.astype(np.float64) for role, array in node.params.items()}
-    variance = p["variance"]
+    variance = node.params["variance"].astype(np.float64)
     tiny = variance + node.op.epsilon < _TINY
     if tiny.any():
         variance = np.where(tiny, variance[~tiny].mean() if not tiny.all() else 1.0, variance)
-    gain = p["scale"] / np.sqrt(variance + node.op.epsilon)
-    return gain, p["bias"] - p["mean"] * gain
+    return node.op.factors({**node.params, "variance": variance})
 
 
 def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray | None = None) -> None:
@@ -114,11 +112,8 @@ def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray, products: b
                 return further
             result += further
             continue
-        if (
-            not isinstance(reader.op, (Conv, Fc, ArrayRecurrent))
-            or reader.inputs.count(tensor) != 1
-            or reader.inputs[0] != tensor
-        ):
+        reads_once = reader.inputs.count(tensor) == 1 and reader.inputs[0] == tensor
+        if not (reads_once and isinstance(reader.op, (Conv, Fc, ArrayRecurrent))):
             return f"it feeds {reader.name} of type {reader.op.kind}"
         if "weight_scales" in reader.params:
             return f"the weights of {reader.name} are integers, which a gain of its inputs would change"

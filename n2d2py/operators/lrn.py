@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
+
 import numpy as np
 
 from n2d2py.arithmetic.functions import power
@@ -9,7 +11,6 @@ from n2d2py.contracts.cpp import Layer, LayerCode, cpp, epilogue
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
-from n2d2py.errors import InternalError
 from n2d2py.graph import Node, Shape, channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
@@ -52,7 +53,6 @@ class LRN(Op):
 
 @onnx("LRN")
 def _from_onnx(a: Arrays) -> None:
-    """Add x / (bias + alpha / size * sum of squares of `size` neighbouring channels)^beta; arrays use elementary operators."""
     x, node = a.image(), a.node
     size, alpha, bias = int(node.attribute("size", 0)), node.attribute("alpha", 1e-4), node.attribute("bias", 1.0)
     beta = node.attribute("beta", 0.75)
@@ -66,13 +66,12 @@ def _from_onnx(a: Arrays) -> None:
         a.bind(a.layer(LRN(clip_window(size, x.dims[1]), alpha / size, beta, bias), x, "normed"))
         return
     squares = a.map("Mul", x, x)
-    before, channels, total = (size - 1) // 2, x.dims[1], None
-    for step in range(max(-before, 1 - channels), min(size - before, channels)):
-        moved = a.select(squares, {1: [c + step if 0 <= c + step < channels else -1 for c in range(channels)]})
-        total = moved if total is None else a.map("Add", total, moved)
-    if total is None:
-        raise InternalError(f"{a.node.name} has no channels")
-    scaled = a.map("Mul", total, a.const(alpha / size, x))
+    before, channels = (size - 1) // 2, x.dims[1]
+    moved = (
+        a.select(squares, {1: [c + step if 0 <= c + step < channels else -1 for c in range(channels)]})
+        for step in range(max(-before, 1 - channels), min(size - before, channels))
+    )
+    scaled = a.map("Mul", reduce(partial(a.map, "Add"), moved), a.const(alpha / size, x))
     base = a.map("Add", scaled, a.const(bias, x))
     a.bind(a.map("Div", x, a.map("Pow", base, a.const(beta, x))))
 
@@ -112,7 +111,6 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 
 @cpp("LRN")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of a local response normalization. Raise E702 in an integer network."""
     if layer.integer:
         raise layer.no_integers("remove the layer, or export with -nbbits -32")
     op = layer.op

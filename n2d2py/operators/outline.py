@@ -13,12 +13,7 @@ from n2d2py.ini import COVERED, Key, Kind
 
 @dataclass(frozen=True)
 class Outline(Op):
-    """A result of a fixed shape; never part of a graph that runs.
-
-    Attributes:
-        shape: shape of the output, batch 1 first.
-        kind: the layer's type.
-    """
+    """A result of a fixed shape, batch 1 first, of a layer type `kind`; never part of a graph that runs."""
 
     shape: Shape
     kind: str = "Outline"  # type: ignore[misc]
@@ -54,8 +49,6 @@ def _fractional(context: LayerContext) -> Shape:
 def _register_type(
     name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ...], accepted: str, config: str = "", why: str = _HEAD
 ) -> None:
-    """Register a layer type whose result has a shape but no arithmetic, and the reason."""
-
     @ini(
         name,
         *keys,

@@ -33,12 +33,7 @@ def packed_bytes(count: int, bits: int) -> int:
 
 @register
 class PackChannels(Op):
-    """Integers (N, C, ...) from low to low + 2^bits - 1, packed into bytes (N, ceil(C bits / 8), ...).
-
-    Attributes:
-        bits: 1, 2 or 4.
-        low: the smallest integer.
-    """
+    """Integers (N, C, ...) from low to low + 2^bits - 1, packed into bytes (N, ceil(C bits / 8), ...); 1, 2 or 4 bits."""
 
     bits: int
     low: int = 0
@@ -62,12 +57,7 @@ class PackChannels(Op):
 
 @register
 class UnpackChannels(Op):
-    """The integers (N, channels, ...) that PackChannels packed.
-
-    Attributes:
-        bits, low: as in PackChannels.
-        channels: number of channels before packing.
-    """
+    """The integers (N, channels, ...) that PackChannels packed."""
 
     bits: int
     low: int

@@ -45,7 +45,6 @@ class Padding(Op):
 
 @onnx("Pad")
 def _from_onnx(a: Arrays) -> None:
-    """Add a Padding for zeros around an image, else an IndexSelect with a fill value."""
     node, x = a.node, a.input()
     begin, end = _amounts(node, len(x.dims))
     value = node.optional_constant(2, "value")
@@ -79,7 +78,6 @@ def _from_onnx(a: Arrays) -> None:
 
 
 def _amounts(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:
-    """Return the number of elements added before and after each axis."""
     pads = node.attribute("pads")
     if pads is None:
         pads = node.constant(1, "list of pads").reshape(-1).tolist()

@@ -8,27 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py import log
-from n2d2py.arithmetic import NumType, exact_float
+from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.interpolated import fit_knots, interpolate, nearest_defined
 from n2d2py.contracts.cpp import Layer, LayerCode, copy, cpp, epilogue, pack, table, vectors
 from n2d2py.contracts.functions import Clip, FunctionRow, HardSwish, LeakyRectifier, Step
 from n2d2py.contracts.ini import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini, read_activation
-from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.operator import Op, WeightedOp, register
+from n2d2py.contracts.quant import quantizer as quant
 from n2d2py.contracts.quant.file_rounding import hard_swish, multiplied
-from n2d2py.contracts.quant.quantizer import (
-    LayerTypes,
-    Quantizer,
-    WeightedQuantizer,
-    activation_clamp,
-    common_multipliers,
-    integer_layer,
-    peak,
-    quantize_layer,
-    quantizer,
-    rescaled_layer,
-)
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.graph import TWICE, Interpolated, Node, QuantGraph, QuantNode, Table, forms
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, pointwise
@@ -39,23 +28,13 @@ from n2d2py.operators.reshape import Identity
 
 
 @register
-class Affine(Op):
+class Affine(WeightedOp):
     """y[c] = weights[c] * x[c] + bias[c], broadcast over the positions. Parameters: "weights", "bias" (C)."""
 
     macs_per_output = 1
 
-    @staticmethod
-    def _apply(x: np.ndarray, node, dtype: np.dtype) -> np.ndarray:
-        shape = (1, -1) + (1,) * (x.ndim - 2)
-        weights, bias = (node.params[role].astype(dtype).reshape(shape) for role in ("weights", "bias"))
-        return x.astype(dtype) * weights + bias
-
-    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        return [self._apply(inputs[0], node, inputs[0].dtype)]
-
-    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        acc = self._apply(inputs[0], node, exact_float(node.bound))
-        return [node.requantize(acc, graph.type(node.output))]
+    def sums(self, x: np.ndarray, node, dtype: np.dtype, zero_point: int) -> np.ndarray:
+        return x.astype(dtype, copy=False) * node.params["weights"].astype(dtype).reshape(-1, *(1,) * (x.ndim - 2))
 
 
 def uniform_gain(count: int, gain: float, shift: float = 0.0) -> dict[str, np.ndarray]:
@@ -88,8 +67,8 @@ _SHIFT_BITS = 12
 """Fractional bits, in steps of the input, to which shifts of pre-quantized networks are rounded."""
 
 
-@quantizer("Affine")
-class AffineQuantizer(WeightedQuantizer):
+@quant.quantizer("Affine")
+class AffineQuantizer(quant.WeightedQuantizer):
     """A scale for each channel."""
 
     per_output = True
@@ -99,14 +78,12 @@ class AffineQuantizer(WeightedQuantizer):
         return node.rounding == TWICE and "weight_scales" in node.params
 
     def file_weights(self, node: Node) -> tuple[np.ndarray, np.ndarray]:
-        """Return signs times a power of two, with the gains as scales: shifts then are integers in small steps. Gains of a
-        .tflite file are its integers."""
+        """Return signs times a power of two, with the gains as scales: shifts then are integers in small steps."""
         if self.has_file_weights(node):
             return super().file_weights(node)
         weights, unit = node.params["weights"].astype(np.float64), 2.0**_SHIFT_BITS
-        return (np.sign(weights) * unit).astype(np.int16), np.where(weights == 0, 1.0, np.abs(weights) / unit).astype(
-            np.float32
-        )
+        scales = np.where(weights == 0, 1.0, np.abs(weights) / unit)
+        return (np.sign(weights) * unit).astype(np.int16), scales.astype(np.float32)
 
 
 @cpp("Affine")
@@ -157,12 +134,12 @@ def _emit_add_constants(writer: OnnxWriter, node: Node, output: str) -> None:
         writer.emit("Reshape", [added, writer.constant([0, -1])], output)
 
 
-@quantizer("AddConstants")
-class AddConstantsQuantizer(Quantizer):
+@quant.quantizer("AddConstants")
+class AddConstantsQuantizer(quant.Quantizer):
     """Constants have the bit width of the network; 16 if the result has 16 bits and 8 would spoil them, as a token 100 times
     the others. The multipliers have 14 bits; 22 with one 16-bit tensor, 26 with two. Their unit is a power of two."""
 
-    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+    def quantize(self, node: Node, types: quant.LayerTypes) -> QuantNode:
         x, step = types.inputs[0], types.output.scale
         constants = node.params["constants"].astype(np.float64)
         largest = float(np.abs(constants).max(initial=0))
@@ -171,35 +148,30 @@ class AddConstantsQuantizer(Quantizer):
         if types.output.bits == 16 and lost > _MAX_8_BIT_ERROR * np.median(np.square(constants)):
             kind = wide
         precise = 14 if not types.wide else 22 if kind.bits == 8 else 26
-        (multiplier, other), unit = common_multipliers(np.array([x.scale, kind.scale]) / step, precise)
-        bound = abs(multiplier) * peak(x) + abs(other) * kind.qmax
+        (multiplier, other), unit = quant.common_multipliers(np.array([x.scale, kind.scale]) / step, precise)
+        bound = abs(multiplier) * quant.peak(x) + abs(other) * kind.qmax
         dtype = np.int32 if bound < 2**31 else np.int64
         form = forms.Shifted(np.array([multiplier], dtype), np.array([other], dtype), kind.quantize(constants))
-        return rescaled_layer(node, types, np.array([unit]), bound, form)
+        return quant.rescaled_layer(node, types, np.array([unit]), bound, form)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
-        """Return the constants as stored."""
         form, step = node.form_as(forms.Shifted), node.rescaling.effective()[0] * graph.type(node.output).scale
         return {"constants": (form.stored * (form.constant_multiplier[0] * step)).astype(np.float32)}
 
 
 @cpp("AddConstants")
 def _lower_add_constants(layer: Layer) -> LayerCode:
-    """Return the C++ of added constants, in floating point or in integers."""
     if not layer.integer:
         constants = layer.array("constants", layer.values("constants").astype(layer.output.dtype), layer.output.cpp)
         config = layer.config("constants added", layer.planes, {"Constants": len(layer.values("constants"))})
         return layer.code("add_constants", layer.call("addConstants", config, constants=(constants,)))
     layer, selection, total = layer.requiring_whole_input(), vectors(layer), layer.sum_type()
-    functions = {
-        "weight": int(layer.values("multiplier")[0]),
-        "constantWeight": int(layer.values("constant_multiplier")[0]),
-        "zero": layer.inputs[0].zero_point,
-    }
+    weight, other = (int(layer.values(role)[0]) for role in ("multiplier", "constant_multiplier"))
+    functions = {"weight": weight, "constantWeight": other, "zero": layer.inputs[0].zero_point}
     factors = layer.constants("factors_of_terms", total, functions)
     types = {**layer.planes, "Sum": total, "Terms": factors, "Epilogue": epilogue(layer, selection)}
-    config = layer.config("constants added", types, {"Constants": len(layer.values("stored"))}, selection)
     values = layer.values("stored")
+    config = layer.config("constants added", types, {"Constants": len(values)}, selection)
     stored = layer.array("constants", values, f"std::{values.dtype.name}_t")
     return layer.code("add_constants", layer.call("addShifted", config, constants=(stored,)), selection=selection)
 
@@ -217,7 +189,6 @@ class Activation(Op):
         return [self.function(inputs[0])]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Look q up in a table, or interpolate between knots."""
         kind = graph.type(node.inputs[0])
         if isinstance(node.form, Interpolated):
             output, lowest = graph.type(node.output), -(2 ** (kind.bits - 1)) if kind.signed else 0
@@ -246,13 +217,8 @@ def threshold_function(operation: str, threshold: float, maximum: float) -> Func
     """Return the function of a Threshold layer or transformation."""
     if operation == "Truncate":
         return Clip(high=threshold)
-    below, above = {
-        "Binary": (0.0, maximum),
-        "BinaryInverted": (maximum, 0.0),
-        "ToZero": (0.0, None),
-        "ToZeroInverted": (None, 0.0),
-    }[operation]
-    return Step(threshold, below, above)
+    sides = {"Binary": (0.0, maximum), "BinaryInverted": (maximum, 0.0), "ToZero": (0.0, None), "ToZeroInverted": (None, 0.0)}
+    return Step(threshold, *sides[operation])
 
 
 @ini(
@@ -277,45 +243,41 @@ _TOLERANCES = (0.75, 1.5)
 first. Errors of 1.5 steps cost 16-bit networks with SiLU up to 3 dB."""
 
 
-@quantizer("Activation")
-class ActivationQuantizer(Quantizer):
+@quant.quantizer("Activation")
+class ActivationQuantizer(quant.Quantizer):
     """table[q - qmin] = quantized f(s_x (q - zero point)) for every stored input q; knots for interpolation if inputs have 16
     bits. If f is undefined at q, the value at the nearest q with a defined one is used."""
 
-    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+    def quantize(self, node: Node, types: quant.LayerTypes) -> QuantNode:
         x, y = types.inputs[0], types.output
         if x.bits > 8 and isinstance(node.op.function, Clip):  # a Sum with one operand and a clamped output
-            return quantize_layer(replace(node, op=ElemWise("Sum"), activation=node.op.function), types)
+            return quant.quantize_layer(replace(node, op=ElemWise("Sum"), activation=node.op.function), types)
         first = x.qmin if x.bits == 8 else -(2**15) if x.signed else 0
         stored = np.arange(first, x.qmax + (2 if x.bits > 8 else 1))
         with np.errstate(all="ignore"):
-            values = nearest_defined(node.op.function(x.dequantize(stored).astype(np.float64)))
-        if values is None:
-            raise _nan_error(node)
-        clamp = activation_clamp(node, y)
+            values = _defined(node, node.op.function(x.dequantize(stored).astype(np.float64)))
+        clamp = quant.activation_clamp(node, y)
         if x.bits > 8:
             steps = values / y.scale + y.zero_point
             for tolerance in _TOLERANCES:
                 knots = fit_knots(steps, y.qmin, y.qmax, tolerance)
                 if knots is not None:
-                    return integer_layer(node, Interpolated(knots), clamp)
+                    return quant.integer_layer(node, Interpolated(knots), clamp)
             reason = "as interpolation in 4096 entries would be off by more than 1.5 steps"
             log.notice("%s: 16-bit %s uses a table of 65536 entries, %s", node.name, node.op.function.kind, reason)
             values = values[x.qmin - first : -1]
-        return integer_layer(node, Table(y.quantize(values)), clamp)
+        return quant.integer_layer(node, Table(y.quantize(values)), clamp)
 
-    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+    def prequantized(self, node: Node, types: quant.LayerTypes) -> QuantNode:
         """Return a table of the function and the activation after it, rounded as in TFLite's kernels for TFLite files."""
         x, y = types.inputs[0], types.output
         if node.rounding == TWICE and node.activation is None and isinstance(node.op.function, _IN_FILES):
-            return integer_layer(node, Table(_tflite_table(node.op.function, x, y)), (y.qmin, y.qmax))
+            return quant.integer_layer(node, Table(_tflite_table(node.op.function, x, y)), (y.qmin, y.qmax))
         stored = np.arange(x.qmin, x.qmax + 1)
         with np.errstate(over="ignore"):
             values = node.op.function((stored - x.zero_point).astype(np.float32) * np.float32(x.scale))
-        values = nearest_defined(values if node.activation is None else node.activation(values))
-        if values is None:
-            raise _nan_error(node)
-        return integer_layer(node, Table(y.quantize_linear(values)), (y.qmin, y.qmax))
+        values = _defined(node, values if node.activation is None else node.activation(values))
+        return quant.integer_layer(node, Table(y.quantize_linear(values)), (y.qmin, y.qmax))
 
 
 _IN_FILES = (Clip, HardSwish, LeakyRectifier)
@@ -336,25 +298,19 @@ def _tflite_table(function: FunctionRow, x: NumType, y: NumType) -> np.ndarray:
     return np.clip(result + y.zero_point, low, high).astype(y.dtype)
 
 
-def _nan_error(node: Node) -> N2D2Error:
-    what = f"layer '{node.name}' ({node.op.function.kind}) gives NaN for all of its inputs"
-    return N2D2Error("E504", what, where=node.location, remedy="check the weights and the input range")
-
-
-# Integers: a table, or linear interpolation between knots. Floating point: the function itself.
-def _extend_table(values: np.ndarray, kind: NumType) -> np.ndarray:
-    """Extend a table to all values of the input's storage type; values outside its range get the nearest entry."""
-    lowest = -(2 ** (kind.bits - 1)) if kind.signed else 0
-    before = kind.qmin - lowest
-    return np.pad(values, (before, 2**kind.bits - before - values.size), "edge")
+def _defined(node: Node, values: np.ndarray) -> np.ndarray:
+    """Return the values, with the nearest number for NaN."""
+    result = nearest_defined(values)
+    if result is None:
+        what = f"layer '{node.name}' ({node.op.function.kind}) gives NaN for all of its inputs"
+        raise N2D2Error("E504", what, where=node.location, remedy="check the weights and the input range")
+    return result
 
 
 @cpp("Activation")
 def lower(layer: Layer) -> LayerCode:
     layer, node, kind = layer.pointwise(), layer.node, layer.inputs[0]
     if not layer.integer:
-        if node.activation is not None:
-            raise InternalError(f"{node.name}: an activation layer carries another activation")
         return copy(replace(layer, node=replace(node, activation=layer.op.function)))
     function, selection = layer.op.function.kind, layer.portable
     types = {**layer.planes, "Epilogue": f"n2d2::Moved<{layer.output.cpp}>"}
@@ -365,9 +321,8 @@ def lower(layer: Layer) -> LayerCode:
         text = f"{function} by a table of {knots.size} knots"
         constants.update(Segments=knots.size - 1, Low=layer.output.qmin, High=layer.output.qmax)
     else:
-        values = _extend_table(layer.values("table"), kind)
-        if values.size != 2**kind.bits:
-            raise InternalError(f"{node.name}: a table of {values.size} entries for {kind.name}")
+        values, before = layer.values("table"), kind.qmin + (2 ** (kind.bits - 1) if kind.signed else 0)
+        values = np.pad(values, (before, 2**kind.bits - before - values.size), "edge")  # for all stored integers
         kernel, array = "lookup", layer.array("table", values, layer.output.cpp)
         text, selection = f"{function} by table", table(layer)
     config = layer.config(text, types, constants, selection)

@@ -1,9 +1,6 @@
 """Max pooling plus a second input, in one pass over memory; floating point, or 32-bit integers unchanged.
 
-    ElemWise Sum(Pool Max(x), y)  =>  PoolSum(x, y), for floating-point exports
-
-The pooled image is never stored: one pass reads both inputs and stores the sum. In integers, the sum rescales both inputs, and
-the pool stays a separate pass.
+ElemWise Sum(Pool Max(x), y)  =>  PoolSum(x, y), for floating-point exports
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import Quantizer, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.contracts.windows import Pads
-from n2d2py.errors import InternalError
 from n2d2py.graph import Node, Shape, chain
 from n2d2py.memory.access import Whole, memory_access
 from n2d2py.operators.pool import Pool
@@ -26,8 +22,8 @@ from n2d2py.operators.pool.op import emit_pool
 class PoolSum(Op):
     """y = max pool of the first input + the second; axes of length 1 of either are broadcast.
 
-    Attributes:
-        kernel, stride, pads: as in Pool; positions outside the image never win.
+    The pooled image is never stored: one pass reads both inputs and stores the sum, of floating point or of 32-bit integers
+    without scales. Otherwise the sum rescales both inputs, and the pool stays a separate pass.
     """
 
     kernel: tuple[int, int]
@@ -98,9 +94,8 @@ STREAMING_BYTES = 1 << 18
 
 @cpp("PoolSum")
 def _lower(layer: Layer) -> LayerCode:
+    layer = layer.requiring_whole_input()
     plain = layer.integer and all(kind.plain for kind in (*layer.inputs, layer.output))
-    if layer.serial or (layer.integer and not plain):
-        raise InternalError(f"{layer.name}: a PoolSum of integers with scales, or over its input")
     size = int(np.prod(layer.output_shape)) * layer.output.bytes
     op, (first, other) = layer.op, layer.input_planes
     pooled = op.pool.output_shapes([layer.input_shape], layer.node)[0]

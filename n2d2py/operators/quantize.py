@@ -12,16 +12,7 @@ from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.onnx.nodes import Builder, OnnxNode, Unsupported, add_elementwise, elementwise_input
 from n2d2py.contracts.onnx.tensors import element_dtype
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.quantizer import (
-    LayerTypes,
-    Quantizer,
-    activation_clamp,
-    integer_layer,
-    peak,
-    prequantize_layer,
-    quantizer,
-    rescaled_layer,
-)
+from n2d2py.contracts.quant import quantizer as quant
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, Real, Rescaled, requantized
 from n2d2py.memory.access import memory_access, pointwise
@@ -83,8 +74,7 @@ def _moves_values(node: Node) -> bool:
     return node.activation is None and not mean and node.op.moves_values
 
 
-# ---- ONNX import ---------------------------------------------------------------------------------
-# QuantizeLinear and DequantizeLinear, and a Clip of the integers between them.
+# ---- ONNX import: QuantizeLinear, DequantizeLinear, and a Clip of the integers between them ------
 _LOWEST, _HIGHEST = 2.0**-126, 2.0**126
 
 
@@ -159,7 +149,6 @@ def dequantize_constant(builder: Builder, tensor: str, stored: float, dtype: np.
 
 
 def _default_dtype(node: OnnxNode) -> np.dtype:
-    """Return the integer type of a QuantizeLinear without zero point."""
     element = node.attribute("output_dtype", 0)
     return element_dtype(element) if element else np.dtype(np.uint8)
 
@@ -219,7 +208,6 @@ def import_dequantize(node: OnnxNode, builder: Builder) -> None:
 
 @onnx("Clip")
 def _clip(a: Arrays) -> None:
-    """Add a Quantize of fewer bits for a QuantizeLinear's integers (QCDQ), an Activation, or maps for other limits and types."""
     if a.node.inputs[0] in a.builder.integers:
         _narrow(a.node, a.builder)
     elif not a.apply_function():
@@ -233,14 +221,11 @@ def _clip(a: Arrays) -> None:
 
 
 def _narrow(node: OnnxNode, builder: Builder) -> None:
-    """Add a Quantize to the integers between the limits of a Clip."""
     kind = grid_type(builder.graph, elementwise_input(node, builder))
     if kind is None:
         raise Unsupported("its input is not the output of a QuantizeLinear", "quantize the model again")
     limits = [node.optional_constant(index, what) for index, what in ((1, "lower limit"), (2, "upper limit"))]
-    dtype = next((limit.dtype for limit in limits if limit is not None), None)
-    offset = 0 if dtype is None else _offset(kind, dtype)
-    low, high = (None if limit is None else int(limit.item()) + offset for limit in limits)
+    low, high = (None if limit is None else int(limit.item()) + _offset(kind, limit.dtype) for limit in limits)
     least = kind.qmin if low is None else max(low, kind.qmin)
     most = kind.qmax if high is None else min(high, kind.qmax)
     if least > most:
@@ -249,26 +234,88 @@ def _narrow(node: OnnxNode, builder: Builder) -> None:
     add_elementwise(node, builder, Quantize(narrower))
 
 
-# ---- integers ------------------------------------------------------------------------------------
-@quantizer("Quantize")
-class QuantizeQuantizer(Quantizer):
+# QONNX: quantizers of any bit width as separate operators (Brevitas, FINN, hls4ml); github.com/fastmachinelearning/qonnx,
+# docs/qonnx-custom-ops. Quant: y = s (clamp(round(x / s + z), limits of the bits) - z). BipolarQuant: y = s if x >= 0, else -s.
+_DOMAINS = ("qonnx.custom_op.general", "onnx.brevitas")
+_MAX_BITS = 16
+"""Largest bit width of activations; constants may have 32."""
+
+
+def _integer_range(node: OnnxNode) -> tuple[int, int, int, bool]:
+    """Return (bits, smallest integer, largest integer, signed)."""
+    widths = node.constant(3, "bit width").reshape(-1)
+    if widths.size != 1 or float(widths[0]) != int(widths[0]) or not 1 <= int(widths[0]) <= 32:
+        raise Unsupported(f"its bit width {widths.tolist()} is not supported", "give one whole number of bits")
+    bits, signed = int(widths[0]), bool(node.attribute("signed", 1))
+    mode = str(node.attribute("rounding_mode", "ROUND"))
+    if mode.upper() not in ("ROUND", "HALF_EVEN"):
+        raise Unsupported(f"rounding_mode={mode} is not supported", "round to the nearest integer, ties to even (ROUND)")
+    low, high = integer_limits(bits, signed)
+    if node.attribute("narrow", 0):
+        low, high = (low + 1, high) if signed else (low, high - 1)
+    if low >= high:
+        raise Unsupported(f"{bits} bits leave a single integer", "use BipolarQuant for binary weights")
+    return bits, low, high, signed
+
+
+@onnx(*(f"{domain}::{name}" for domain in _DOMAINS for name in ("Quant", "IntQuant")))
+def _quant(a: Arrays) -> None:
+    node, builder = a.node, a.builder
+    scale, zero = _scale(node), node.constant(2, "zero point").astype(np.float64)
+    bits, low, high, signed = _integer_range(node)
+    if not np.array_equal(zero, np.rint(zero)):
+        raise Unsupported("its zero point is not a whole number", "quantize the model again")
+    if node.is_constant(0):
+        values = node.constant(0, "input")
+        steps = np.rint(values.astype(np.float32) / scale + zero.astype(np.float32)).astype(np.float64)
+        builder.constants[node.name] = ((np.clip(steps, low, high) - zero) * scale).astype(np.float32)
+        builder.weight_scales[node.name] = np.broadcast_to(scale, values.shape)
+        return
+    if bits > _MAX_BITS:
+        raise Unsupported(f"{bits}-bit activations are not supported", f"use {_MAX_BITS} or fewer")
+    if scale.size != 1 or zero.size != 1:
+        raise Unsupported("activations quantized per channel are not supported", "quantize activations per tensor")
+    stored = 8 if bits <= 8 else 16
+    value = int(zero.item())
+    if not low <= value <= high:
+        raise Unsupported(f"its zero point {value} is not a {bits}-bit integer", "quantize the model again")
+    least, most = (None, None) if (low, high) == integer_limits(stored, signed) else (low, high)
+    kind = NumType(stored, signed, scale=scale.item(), zero_point=value, full=signed, least=least, most=most)
+    builder.layer(node, Quantize(kind), [node.tensor()])
+
+
+@onnx(*(f"{domain}::BipolarQuant" for domain in _DOMAINS))
+def _bipolar(a: Arrays) -> None:
+    node, builder = a.node, a.builder
+    if not node.is_constant(0):
+        raise Unsupported("binary activations (signs) are not supported", "quantize activations to unsigned integers")
+    scale, values = _scale(node), node.constant(0, "input")
+    builder.constants[node.name] = (np.where(values >= 0, 1.0, -1.0) * scale).astype(np.float32)
+    builder.weight_scales[node.name] = np.broadcast_to(scale, values.shape)
+
+
+@onnx(*(f"{domain}::Trunc" for domain in _DOMAINS))
+def _trunc(a: Arrays) -> None:
+    raise Unsupported("it drops the lowest bits of its input, which is not supported", "put a Quant after the average pool")
+
+
+@quant.quantizer("Quantize")
+class QuantizeQuantizer(quant.Quantizer):
     """Calibrated networks have no Quantize."""
 
     def refuses(self, node: Node) -> str | None:
         return node.op.kind
 
-    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+    def prequantized(self, node: Node, types: quant.LayerTypes) -> QuantNode:
         """Convert integers between two types: by a table, or from a wide type by rounding its real numbers again."""
         if types.inputs[0].bits == 8:
-            return prequantize_layer(replace(node, op=Activation(Clip())), types)
+            return quant.prequantize_layer(replace(node, op=Activation(Clip())), types)
         return dequantize_and_combine(replace(node, op=ElemWise("Sum")), types)
 
 
-# ---- memory --------------------------------------------------------------------------------------
 memory_access("Quantize", "Convert")(pointwise)
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("Quantize")
 def _emit_quantize(writer: OnnxWriter, node: Node, output: str) -> None:
     """Add nodes that round; the reference keeps 16-bit tensors, which the file does not quantize."""
@@ -295,9 +342,6 @@ class Convert(Op):
         integer to floating point   y = float(x - z_x) * float(s_x)
         floating point to integer   y = clamp(rint(float32(x) * float32(1 / s_y))) + z_y, ties to even; NaN counts as 0
         integer to integer          y = clamp(rescale(x - z_x)) + z_y by the rescale of the layer
-
-    Attributes:
-        to_float: the result is floating point.
     """
 
     to_float: bool = False
@@ -323,18 +367,18 @@ def _emit_convert(writer: OnnxWriter, node: Node, output: str) -> None:
     writer.emit("Identity", node.inputs, output)
 
 
-@quantizer("Convert")
-class ConvertQuantizer(Quantizer):
+@quant.quantizer("Convert")
+class ConvertQuantizer(quant.Quantizer):
     """To floating point: no constants. From it: factor 1 / s_y in float32. Between integers: factor s_x / s_y."""
 
-    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+    def quantize(self, node: Node, types: quant.LayerTypes) -> QuantNode:
         x, y = types.inputs[0], types.output
         if y.is_float:
-            return integer_layer(node, Real(), None)
+            return quant.integer_layer(node, Real(), None)
         if x.is_float:
             rescale, _ = make_rescale("Floating-point", np.array([1 / y.scale]))
-            return integer_layer(node, Rescaled(), activation_clamp(node, y), rescale)
-        return rescaled_layer(node, types, np.array([x.scale / y.scale]), peak(x))
+            return quant.integer_layer(node, Rescaled(), quant.activation_clamp(node, y), rescale)
+        return quant.rescaled_layer(node, types, np.array([x.scale / y.scale]), quant.peak(x))
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
         """Return no constants: real numbers stay unchanged."""

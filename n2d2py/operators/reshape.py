@@ -12,11 +12,9 @@ from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import Moving, MovingAnyIntegers, quantizer
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node, Shape, elements, in_memory_order, n2d2_dims, of_memory_order
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Joined, View, memory_access, same_order
-from n2d2py.operators.arrays.base import emit_flat, emit_reshape
 
 # ---- the same values ----------------------------------------------------------------------------
 
@@ -118,7 +116,6 @@ def _emit_reshape(writer: OnnxWriter, node: Node, output: str) -> None:
 
 @cpp("Reshape")
 def _lower_reshape(layer: Layer) -> LayerCode:
-    """Return the C++ of a reshape that is not a view. Raise E703 for a tensor with more than three axes after the batch."""
     for shape in (layer.requiring_whole_input().input_shape, layer.output_shape):
         image_axes(layer, shape)
     return move(layer, "reshape", {"Serial": 0})
@@ -186,7 +183,6 @@ def _emit_transpose(writer: OnnxWriter, node: Node, output: str) -> None:
 
 @cpp("Transpose")
 def _lower_transpose(layer: Layer) -> LayerCode:
-    """Return the C++ of a transposition. Raise E703 for a tensor with more than three axes after the batch."""
     axes = image_axes(layer, layer.requiring_whole_input().input_shape)
     along = {0: 0, 1: 1, 2: 2}
     for axis, source in zip(axes, layer.op.perm[1:], strict=True):
@@ -219,16 +215,10 @@ class MemoryView(Op):
 
 @onnx_emitter("MemoryView")
 def _emit_view(writer: OnnxWriter, node: Node, output: str) -> None:
-    emit_flat(writer, emit_reshape(writer, node.inputs[0], (-1,)), output)
+    writer.flat(writer.array(node.inputs[0], (-1,)), output)
 
 
 memory_access("MemoryView")(lambda node, graph: View())
-
-
-@cpp("MemoryView")
-def _lower_view(layer: Layer) -> LayerCode:
-    # the passes only insert views between layers, never between an input and an output of the network
-    raise InternalError(f"{layer.name}: a view has no code")
 
 
 # ---- columns ------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from n2d2py.graph import Exponentials, MaskedExponentials, Node, QuantGraph, Qua
 from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory_order, of_memory_order, rows_along
 from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import memory_access, rows
-from n2d2py.operators.arrays.base import emit_constant, emit_flat, emit_reshape, kernel_call
+from n2d2py.operators.arrays.base import kernel_call
 from n2d2py.operators.arrays.values import Arrays, onnx
 from n2d2py.operators.reshape import transpose_source
 
@@ -115,10 +115,8 @@ def _repeat_mask(mask: np.ndarray, rows: int) -> np.ndarray:
 memory_access("Softmax", "MaskedSoftmax")(rows)
 
 
-# ---- ONNX and INI files ------------------------------------------------------------------------
 @onnx("Softmax", "LogSoftmax")
 def _from_onnx(a: Arrays) -> None:
-    """Add a Softmax along an axis; before opset 13, along all axes from that one on."""
     node, x, is_log = a.node, a.input(), a.node.type == "LogSoftmax"
     flattens = node.opset < 13
     axis = node.axis_of(node.attribute("axis", 1 if flattens else -1), len(x.dims)) if x.dims else 0
@@ -159,22 +157,21 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     if axis is not None:
         writer.emit(kind, node.inputs, output, axis=axis)
     else:
-        emit_flat(writer, writer.emit(kind, [emit_reshape(writer, node.inputs[0], lines)], axis=2), output)
+        writer.flat(writer.emit(kind, [writer.array(node.inputs[0], lines)], axis=2), output)
 
 
 @onnx_emitter("MaskedSoftmax")
 def _emit_masked(writer: OnnxWriter, node: Node, output: str) -> None:
     mask = node.params["mask"]
-    x = emit_reshape(writer, node.inputs[0], (-1, len(mask), node.op.size))
-    lowest = emit_constant(writer, np.array(np.finfo(np.float32).min), "")
-    masked = writer.emit("Where", [emit_constant(writer, mask, "bool"), x, lowest])
-    emit_flat(writer, writer.emit("Softmax", [masked], axis=3), output)
+    x = writer.array(node.inputs[0], (-1, len(mask), node.op.size))
+    lowest = writer.constant(float(np.finfo(np.float32).min))
+    masked = writer.emit("Where", [writer.exact(mask.astype(bool)), x, lowest])
+    writer.flat(writer.emit("Softmax", [masked], axis=3), output)
 
 
-# ---- integers ----------------------------------------------------------------------------------
-@quantizer("Softmax")
+@quantizer("Softmax", "MaskedSoftmax")
 class SoftmaxQuantizer(Quantizer):
-    """Exponentials, and the reciprocal of the output scale."""
+    """Exponentials, the reciprocal of the output scale, and the mask in bits."""
 
     def refuses(self, node: Node) -> str | None:
         if node.op.log:
@@ -185,30 +182,19 @@ class SoftmaxQuantizer(Quantizer):
         x, y = types.inputs[0], types.output
         if types.input_shape is not None and node.op.rows(types.input_shape)[1] > _MAX_ELEMENTS:
             raise refusal(node, f"a softmax of more than {_MAX_ELEMENTS} elements")
-        form = self.form(node, Exponentials(exponentials(x.scale, x.bits), np.array([round(2.0**32 / y.scale)], np.int64)))
+        form = Exponentials(exponentials(x.scale, x.bits), np.array([round(2.0**32 / y.scale)], np.int64))
+        if "mask" in node.params:
+            form = MaskedExponentials(form.powers, form.numerator, mask_bits(node.params["mask"]))
         floating = types.options.rescaling == "Floating-point"
         rescale = make_rescale("Floating-point", np.array([1 / y.scale]))[0] if floating else None
         return integer_layer(node, form, activation_clamp(node, y), rescale)
 
-    def form(self, node: Node, powers: Exponentials) -> Exponentials:
-        """Return the integer form; subclasses extend it."""
-        return powers
+    def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray] | None:
+        if isinstance(node.form, MaskedExponentials):
+            return {"mask": taken_of(node.form.mask, node.op.size)}
+        return super().real_params(node, graph)
 
 
-@quantizer("MaskedSoftmax")
-class MaskedSoftmaxQuantizer(SoftmaxQuantizer):
-    """As SoftmaxQuantizer, with the mask in bits."""
-
-    def form(self, node: Node, powers: Exponentials) -> Exponentials:
-        """Return the form with the mask."""
-        return MaskedExponentials(powers.powers, powers.numerator, mask_bits(node.params["mask"]))
-
-    def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
-        """Return the mask."""
-        return {"mask": taken_of(node.form_as(MaskedExponentials).mask, node.op.size)}
-
-
-# ---- C++ ---------------------------------------------------------------------------------------
 @cpp("Softmax", "MaskedSoftmax")
 def _lower(layer: Layer) -> LayerCode:
     layer, (outer, size, inner), masked = layer.requiring_whole_input(), layer.op.rows(layer.input_shape), layer.has("mask")

@@ -8,19 +8,19 @@ import numpy as np
 
 from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.contracts.cpp import Layer, LayerCode, cpp, moving_epilogue, window
-from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys
+from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation
 from n2d2py.contracts.ini.layers import LayerContext, ini
-from n2d2py.contracts.ini.mapping import MAPPING_KEYS, read_mapping
+from n2d2py.contracts.ini.mapping import read_mapping
 from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, moved_layer, quantizer
+from n2d2py.contracts.quant.quantizer import Moving, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
-from n2d2py.contracts.windows import Pads, pad
-from n2d2py.errors import InternalError
+from n2d2py.contracts.windows import Pads, output_extent, pad
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, memory_access
-from n2d2py.operators.conv import Deconv, transposed_extent
+from n2d2py.operators.conv import Deconv, gathered_ranges, transposed_extent
 from n2d2py.operators.pool import Pool
+from n2d2py.operators.pool.ini import WINDOWS, read_windows
 
 
 @register
@@ -29,9 +29,6 @@ class Unpool(Op):
 
     z is the input of the pool: the positions are computed again rather than stored. The first of equal values counts, in
     row-major order. Overlapping windows add values at the same position. Positions outside the output are dropped.
-
-    Attributes:
-        kernel, stride, pads: as in the pool.
     """
 
     kernel: tuple[int, int]
@@ -48,10 +45,7 @@ class Unpool(Op):
         x, z = inputs
         self.require_rank(x, 4, node)
         self.require_rank(z, 4, node)
-        pooled = tuple(
-            (n + p + q - k) // s + 1
-            for n, k, s, p, q in zip(z[2:], self.kernel, self.stride, self.pads[:2], self.pads[2:], strict=True)
-        )
+        pooled = output_extent(z[2:], self.kernel, self.stride, self.pads, node)
         if x[1] != z[1] or pooled != x[2:]:
             size = f"{pooled[1]}x{pooled[0]}x{z[1]} (width x height x channels)"
             what = f"has an input of {x[3]}x{x[2]}x{x[1]}, but the pool of its ArgMax produces {size}"
@@ -85,8 +79,8 @@ class Unpool(Op):
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Move stored integers; other positions get the zero point. Windows do not overlap."""
         zero_point, kind = graph.type(node.inputs[0]).zero_point, graph.type(node.output)
-        moved_layer = self._spread(inputs[0].astype(np.int64) - zero_point, inputs[1], node) + zero_point
-        return [np.clip(moved_layer, *node.limits).astype(kind.dtype)]
+        spread = self._spread(inputs[0].astype(np.int64) - zero_point, inputs[1], node) + zero_point
+        return [np.clip(spread, *node.limits).astype(kind.dtype)]
 
 
 _MODES = ("Max", "Average")
@@ -97,10 +91,7 @@ _MODES = ("Max", "Average")
     NB_OUTPUTS,
     Key("Pooling", Kind.ENUM, doc="Max: return values to the positions of their maxima. Average: spread them.", choices=_MODES),
     Key("ArgMax", Kind.STRING, "", "Max pool that provides the positions."),
-    *window_keys("Pool", None, size=True),
-    *window_keys("Stride", 1),
-    *window_keys("Padding", 0),
-    *MAPPING_KEYS,
+    *WINDOWS,
     base=ACTIVATED,
     accepted=THIRD_AXIS,
     doc="Unpooling, channel by channel.",
@@ -112,24 +103,20 @@ def _from_ini(context: LayerContext) -> None:
     if outputs != count or (mapping is not None and not np.array_equal(mapping, np.eye(count, dtype=bool))):
         what = f"the unpooling maps {count} channels to {outputs} outputs"
         raise context.fail("E215", what, "use Mapping.Size=1 and as many outputs as channels", "NbOutputs")
-    pads = read_window(values, "Padding", 0)
-    kernel, stride = read_window(values, "Pool", None, size=True), read_window(values, "Stride", 1)
+    windows = kernel, stride, pads = read_windows(values)
     if values["Pooling"] == "Average":
         share = np.full((count, 1, *kernel), 1.0 / (kernel[0] * kernel[1]), np.float32)
-        op, params = Deconv(stride, (*pads, *pads), groups=count), {"weights": share, "bias": np.zeros(count, np.float32)}
+        op, params = Deconv(stride, pads, groups=count), {"weights": share, "bias": np.zeros(count, np.float32)}
         context.add(op, [context.concat_inputs()], params, read_activation(values))
         return
     pool = _pool(context)
-    if (pool.op.kernel, pool.op.stride, pool.op.pads) != (kernel, stride, (*pads, *pads)):
+    if (pool.op.kernel, pool.op.stride, pool.op.pads) != windows:
         what = f"the window differs from that of the pool [{pool.name}] named by ArgMax"
         raise context.fail("E210", what, "give both layers the same PoolDims, Stride and Padding", "ArgMax")
-    context.add(
-        Unpool(kernel, stride, (*pads, *pads)), [context.concat_inputs(), pool.inputs[0]], activation=read_activation(values)
-    )
+    context.add(Unpool(*windows), [context.concat_inputs(), pool.inputs[0]], activation=read_activation(values))
 
 
 def _pool(context: LayerContext) -> Node:
-    """Return the max pool that ArgMax names. Raise E210 if there is none before this layer."""
     name = context.values["ArgMax"]
     for node in context.graph.nodes:
         if node.name == name and isinstance(node.op, Pool) and node.op.mode == "Max":
@@ -156,17 +143,14 @@ def _access(node: QuantNode, graph: QuantGraph) -> Access:
     for outputs, windows, size, k, s, p in zip(
         graph.shape(node.output)[2:], pooled, covered, op.kernel, op.stride, op.pads[:2], strict=True
     ):
-        first = [min(windows, max(0, -((k - 1 - y - p) // s))) for y in range(outputs)]
-        stop = [max(f, min(windows, (y + p) // s + 1)) for y, f in enumerate(first)]
-        over = [
-            (max(0, f * s - p), min(size, (t - 1) * s - p + k)) if f < t else (0, 0) for f, t in zip(first, stop, strict=True)
-        ]
-        tables.append((tuple(zip(first, stop, strict=True)), tuple(over)))
+        read = gathered_ranges(outputs, windows, k, s, p)
+        over = ((max(0, first * s - p), min(size, (stop - 1) * s - p + k)) if first < stop else (0, 0) for first, stop in read)
+        tables.append((read, tuple(over)))
     return LineTable(tables[0], tables[1])
 
 
 @quantizer("Unpool")
-class UnpoolQuantizer(Quantizer):
+class UnpoolQuantizer(Moving):
     """No arithmetic; overlapping windows would need sums beyond the range of the type."""
 
     remedy = "use a stride of the size of the window, set Quantize=0 for it, or export in floating point with -nbbits -32"
@@ -174,21 +158,13 @@ class UnpoolQuantizer(Quantizer):
     def refuses(self, node: Node) -> str | None:
         return "Unpool with overlapping windows" if node.op.overlaps else None
 
-    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
-        return moved_layer(node, types)
-
 
 @cpp("Unpool")
 def _lower(layer: Layer) -> LayerCode:
-    """Return the C++ of an unpooling layer; its second input is the input of the pool."""
     op, first, kind = layer.op, layer.inputs[0], layer.output
-    if layer.integer and (first.bits, first.signed, first.zero_point) != (kind.bits, kind.signed, kind.zero_point):
-        raise InternalError(f"{layer.name} moves values, but its tensors have different types")
     # The input of the pool only determines positions; its type may differ.
     stored = moving_epilogue(replace(layer, inputs=(first,)), clamped=True)
-    config = layer.config(
-        f"unpooling {op.kernel[0]} x {op.kernel[1]}",
-        {"Input": layer.input_planes[0], "Pooled": layer.input_planes[1], "Output": layer.output_plane, "Epilogue": stored},
-        {**window(op.kernel, op.stride, op.pads), "OutputZero": kind.zero_point, "Serial": layer.serial},
-    )
+    planes = {"Input": layer.input_planes[0], "Pooled": layer.input_planes[1], "Output": layer.output_plane}
+    constants = {**window(op.kernel, op.stride, op.pads), "OutputZero": kind.zero_point, "Serial": layer.serial}
+    config = layer.config(f"unpooling {op.kernel[0]} x {op.kernel[1]}", {**planes, "Epilogue": stored}, constants)
     return layer.code("unpool", layer.call("unpool", config, inputs=layer.bases))

@@ -31,7 +31,7 @@ def option_values(option: Option) -> list[str]:
     """Return the values that an option accepts, [] if they cannot be listed."""
     from n2d2py.errors import N2D2Error
     from n2d2py.exports import target_names  # late: the parser works without exports
-    from n2d2py.exports.parameters import preset_names
+    from n2d2py.exports.registry import preset_names
 
     if option.name == "export":
         return list(target_names())

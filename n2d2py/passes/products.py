@@ -20,7 +20,7 @@ import numpy as np
 from n2d2py.graph import Graph, Node
 from n2d2py.operators import ArrayMatMul, Conv, Fc, IndexSelect, MemoryView, Reshape, is_quantized
 from n2d2py.operators.arrays.map import constant_operand, scalar_factor, scale_and_shift
-from n2d2py.operators.arrays.matmul.op import view_positions
+from n2d2py.operators.arrays.matmul import view_positions
 from n2d2py.operators.linear import cast_like
 from n2d2py.passes.array_layers import over_images, permute_image, permute_operand
 from n2d2py.passes.base import Pass

@@ -248,7 +248,7 @@ class Function(FunctionRow):
         raise NotImplementedError
 
     def functor(self) -> Functor:
-        return Functor(self.call, self._values(), (), self.place)
+        return Functor(self.call, dict(vars(self)), (), self.place)
 
     def emit(self, emitter: OnnxEmitter, x: str, y: str) -> None:
         raise ValueError(f"the function {self.kind} has no ONNX nodes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from n2d2py.files import json_text, write_text
-from n2d2py.memory.files import write_memory_files
+from n2d2py.memory.format import write_memory_files
 from n2d2py.report.bits import bits_csv, bits_text, draw_front, packing_text
 from n2d2py.report.calibration import tensor_ranges, write_calibration
 from n2d2py.report.comparison import comparison_csv, comparison_text, levels_csv, worst_csv, worst_text

@@ -52,7 +52,6 @@ class Network:
     One with states runs the batch as N calls of a stream, the first one after a reset.
 
     Attributes:
-        info: its inputs, outputs and layers.
         contract: images that it takes, and names of its classes.
         post: its post-processing; None without -post.
     """
@@ -78,9 +77,8 @@ class Network:
         networks); a tuple when there are several outputs. `outputs` names those that are wanted, in the order of the result:
         only the layers that these need run, and inputs that they do not need may be None.
 
-        Raises:
-            ArrayError: E804 for arrays of another number, shape or type, or with NaN; for outputs that the network does not
-                have, or does not compute alone.
+        Raise E804 for arrays of another number, shape or type, or with NaN; for outputs that the network does not have, or does
+        not compute alone.
         """
         chosen = self._chosen(outputs)
         arrays, is_single = self._batches(self._present(inputs, chosen))
@@ -97,12 +95,8 @@ class Network:
         self, *inputs: np.ndarray | None, outputs: Sequence[str] | str | None = None
     ) -> np.ndarray | tuple[np.ndarray, ...]:
         """Return the stored outputs for stored inputs: integers, or real numbers of a floating-point network. `outputs` as in a
-        call.
-
-        Raises:
-            ArrayError: E804 for arrays of another number or shape, or values that the type does not hold; for outputs as in a
-                call.
-        """
+        call. Raise E804 for arrays of another number or shape, or values that the type does not hold; for outputs as in a
+        call."""
         chosen = self._chosen(outputs)
         arrays, is_single = self._batches(self._present(inputs, chosen))
         return self._given(self._results(self._stored(arrays), chosen), chosen, is_single)
@@ -125,8 +119,7 @@ class Network:
         size; with -audio the samples (n,) of a sound, int16; with -sensor samples (n, axes), int16; of other networks the real
         input, as in a call.
 
-        Raises:
-            ArrayError: E804 as `from_frame`, `from_audio`, `from_sensor` and a call.
+        Raise E804 as `from_frame`, `from_audio`, `from_sensor` and a call.
         """
         source, frame, raw = self.contract.source, None, np.asarray(raw)
         if isinstance(source, AudioSource):
@@ -153,8 +146,7 @@ class Network:
 
         A frame of nv12 has its rows of Y, then those of U and V.
 
-        Raises:
-            ArrayError: E804 the network takes no frames, the lines are none, or the size is not possible.
+        Raise E804 if the network takes no frames, the lines are none, or the size is not possible.
         """
         source, lines = self.contract.source, np.asarray(lines)
         if not isinstance(source, FrameSource):
@@ -169,7 +161,6 @@ class Network:
         return _port(self.info.inputs[0]).array(self._framed(source, np.ascontiguousarray(lines), width), True)
 
     def _require_possible(self, source: FrameSource, rows: int, width: int) -> None:
-        """Raise E804 for a frame of so many rows of memory that is not one, or not convertible."""
         height, (high, wide) = source.layout.height(rows), self.info.inputs[0].stored[2:]
         if source.layout.memory_rows(height) != rows:
             raise ArrayError(f"no frame of {source.format} has {rows} rows", "give the rows of Y, then those of U and V")
@@ -179,7 +170,6 @@ class Network:
             raise ArrayError(error.what, error.remedy or "") from None
 
     def _framed(self, source: FrameSource, lines: np.ndarray, width: int) -> np.ndarray:
-        """Return the stored input (1, C, H, W) of a frame of the source."""
         info, pixels = self.info.inputs[0], self.contract.pixels
         assert pixels is not None  # a source of frames requires them
         frame = source.convert(lines, width, (info.stored[1], info.stored[2], info.stored[3]))
@@ -191,8 +181,7 @@ class Network:
 
         `piece`: samples that a compiled export gets at a time; 0: all.
 
-        Raises:
-            ArrayError: E804 the network takes no sounds, or the samples are none.
+        Raise E804 if the network takes no sounds, or the samples are none.
         """
         return self._from_stream(AudioSource, np.asarray(samples), piece, "sounds")
 
@@ -201,13 +190,11 @@ class Network:
 
         `piece`: samples that a compiled export gets at a time; 0: all.
 
-        Raises:
-            ArrayError: E804 the network takes no samples of a sensor, or the samples are none.
+        Raise E804 if the network takes no samples of a sensor, or the samples are none.
         """
         return self._from_stream(SensorSource, np.asarray(samples), piece, "samples of a sensor")
 
     def _from_stream(self, kind: type[StreamSource], samples: np.ndarray, piece: int, what: str) -> np.ndarray:
-        """`from_audio` or `from_sensor`, of a source of `kind`."""
         source = self.contract.source
         if not isinstance(source, kind):
             raise ArrayError(f"this network does not convert {what}", f"export with {kind.option}")
@@ -215,12 +202,9 @@ class Network:
         return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
 
     def stream(self, samples: np.ndarray) -> list[Any]:
-        """Return the result of -post for each window of a recording, as the program of -app gives it: of a sound (n,) for
-        each tenth of the input, of samples (n, axes) of a sensor for each `hop`, int16.
-
-        Raises:
-            ArrayError: E804 a network without -post, of no sounds and no samples of a sensor, or samples that are none.
-        """
+        """Return the result of -post for each window of a recording, as the program of -app gives it: of a sound (n,) for each
+        tenth of the input, of samples (n, axes) of a sensor for each `hop`, int16. Raise E804 for a network without -post, of
+        no sounds and no samples of a sensor, or samples that are none."""
         source, samples = self.contract.source, np.asarray(samples)
         if self.post is None or not isinstance(source, StreamSource):
             raise ArrayError("this network makes no decisions in a stream", "export with -post, and -audio or -sensor")
@@ -233,14 +217,12 @@ class Network:
         return [self.post.result(one) for one in self._processed(self.post, self._run([info.type.quantize(np.array(windows))]))]
 
     def _require_samples(self, source: StreamSource, samples: np.ndarray) -> None:
-        """Raise E804 for an array that does not hold samples of the source."""
         if samples.dtype != np.int16 or not samples.ndim or samples.shape[1:] != source.sample_shape:
             wanted = str(("n", *source.sample_shape)).replace("'", "")
             what = f"the samples have shape {samples.shape} and type {samples.dtype}"
             raise ArrayError(what, f"give an array {wanted} of int16")
 
     def _streamed(self, source: StreamSource, samples: np.ndarray, piece: int) -> np.ndarray:
-        """Return the stored input (1, ...) after all samples."""
         info = self.info.inputs[0]
         frames, shape = source.frames_of(info.stored[1:]), info.stored[1:]
         latest = source.real(source.latest(samples, frames.count))
@@ -254,9 +236,8 @@ class Network:
             x: real samples as in a call, or stored ones as in `run_raw`.
             frame: width and height of the frames that `from_frame` made the images of: the result is in their pixels.
 
-        Raises:
-            ArrayError: E804 an export without -post, a frame without -input-format, or arrays as in a call.
-            N2D2Error: E407 a frame that cannot be converted.
+        Raise E804 for an export without -post, a frame without -input-format, or arrays as in a call; E407 for a frame that
+        cannot be converted.
         """
         if self.post is None:
             raise ArrayError("this network has no post-processing", "export with -post")
@@ -268,11 +249,8 @@ class Network:
         return [self.post.result(one, source, frame) for one in self._processed(self.post, self._run(stored))]
 
     def detect(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[list[Detection]]:
-        """Return the objects in each image of a batch, the highest score first: `postprocess` of a detector.
-
-        Raises:
-            ArrayError: E804 an export that detects nothing, and as `postprocess`.
-        """
+        """Return the objects in each image of a batch, the highest score first: `postprocess` of a detector. Raise E804 for an
+        export that detects nothing, and as `postprocess`."""
         if self.post is not None and not isinstance(self.post, Detector):
             raise ArrayError("this network detects no objects", "call postprocess()")
         return self.postprocess(x, frame)
@@ -310,7 +288,6 @@ class Network:
         return [results[index] for index in chosen]
 
     def _chosen(self, outputs: Sequence[str] | str | None) -> list[int]:
-        """Return the positions of the named outputs; of all for None."""
         known = [info.name for info in self.info.outputs]
         names = known if outputs is None else [outputs] if isinstance(outputs, str) else list(outputs)
         wrong = [name for name in names if name not in known]
@@ -361,7 +338,6 @@ class Network:
         return arrays, all(_port(info).is_single(x) for info, x in zip(self.info.inputs, raw, strict=True))
 
     def _quantized(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        """Real inputs in their stored types."""
         return [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)]
 
     def _stored(self, arrays: list[np.ndarray]) -> list[np.ndarray]:

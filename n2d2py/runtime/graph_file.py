@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.arithmetic import NumType, Rescale
-from n2d2py.arithmetic.exact import round_up
+from n2d2py.arithmetic import NumType, Rescale, round_up
 from n2d2py.contracts.functions import FUNCTIONS, FunctionRow
 from n2d2py.contracts.operator import Op, operator_kinds
 from n2d2py.errors import N2D2Error
@@ -55,21 +54,14 @@ class StoredRows:
     bytes: int = 0
     sha256: str = ""
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        return asdict(self)
-
     @staticmethod
     def of(fields: dict[str, Any]) -> StoredRows:
         lists = {name: tuple(map(int, fields[name])) for name in ("shape", "axes", "panels")}
         return StoredRows(**{**fields, **lists})
 
     def read(self, folder: Path) -> np.ndarray:
-        """Return the array, from the files of the export `folder`.
-
-        Raises:
-            ValueError: when the file is another one; OSError: when it is missing.
-        """
+        """Return the array, from the files of the export `folder`. Raise ValueError when the file is another one; OSError: when
+        it is missing."""
         if Path(self.file).name != self.file:
             raise ValueError(f"{self.file} is not a file of {FOLDER}")
         with open_regular(folder / FOLDER / self.file) as file:
@@ -118,14 +110,14 @@ def write_graph(graph: QuantGraph, path: Path, stored: Mapping[str, StoredRows] 
         "outputs": graph.outputs,
         "aliases": dict(sorted(graph.aliases.items())),
         **({"states": graph.states, "calls": graph.calls} if graph.states else {}),
-        **_ports(graph),
+        **{key: [port.fields() for port in ports] for key in _PORTS if (ports := getattr(graph, key))},
         "tensors": [
             {"name": t.name, "shape": [int(n) for n in t.shape], "type": _fields(t.type)} for t in graph.tensors.values()
         ],
         "nodes": [_pack_node(node, arrays, rows.get(node.name)) for node in graph.nodes],
     }
     if arrays.files:
-        text["files"] = {name: rows.fields for name, rows in arrays.files.items()}
+        text["files"] = {name: asdict(rows) for name, rows in arrays.files.items()}
     buffer = io.BytesIO()
     written = {"graph": np.frombuffer(json.dumps(text).encode("utf-8"), np.uint8), **arrays.stored}
     np.savez(buffer, digest=_digest(written), **written)
@@ -134,11 +126,8 @@ def write_graph(graph: QuantGraph, path: Path, stored: Mapping[str, StoredRows] 
 
 
 def read_graph(path: Path) -> QuantGraph:
-    """Return the graph that `write_graph` wrote.
-
-    Raises:
-        N2D2Error: E806 when the file is missing, damaged, of another format or needs an unknown operator.
-    """
+    """Return the graph that `write_graph` wrote. Raise E806 when the file is missing, damaged, of another format or needs an
+    unknown operator."""
     try:
         arrays = read_npz(path)
         digest = arrays.pop("digest", None)
@@ -162,12 +151,7 @@ def read_graph(path: Path) -> QuantGraph:
     return graph
 
 
-def _ports(graph: QuantGraph) -> dict[str, Any]:
-    return {key: [port.fields() for port in ports] for key in _PORTS if (ports := getattr(graph, key))}
-
-
 def _digest(arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """SHA-256 of names, types, shapes and elements, as bytes."""
     digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
@@ -222,7 +206,6 @@ def _pack(value: Any, arrays: _Arrays) -> Any:
 
 
 def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Return the value of `_pack`; lists come back as tuples."""
     if isinstance(value, list):
         return tuple(_unpack(item, arrays) for item in value)
     if not isinstance(value, dict):
@@ -268,7 +251,8 @@ def _pack_rescale(rescale: Rescale | None, arrays: _Arrays) -> dict[str, Any] | 
 def _unpack_rescale(scaling: dict[str, Any] | None, arrays: dict[str, np.ndarray]) -> Rescale | None:
     if scaling is None:
         return None
-    rescales = {kind.__name__: kind for kind in Rescale.__subclasses__()}
+    bases = (Rescale, *Rescale.__subclasses__())
+    rescales = {kind.__name__: kind for base in bases for kind in base.__subclasses__()}
     return rescales[scaling["mode"]](**_unpack(scaling["values"], arrays))
 
 

@@ -17,7 +17,6 @@ from n2d2py.runtime.base import Network
 
 # ---- latency -------------------------------------------------------------------------------------
 _ROW = re.compile(r"(?P<title>\S.*?) +(?P<kind>\S+) +(?P<median>[\d.]+) +[\d.]+% +(?P<least>[\d.]+)(?P<rest>(?: +[\d.]+%?)*)")
-_LIMIT = re.compile(r"limit: share of what ([\d.]+) G multiply-accumulates/s, or reading ([\d.]+) GB/s")
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,6 @@ class Latency:
     Attributes:
         inferences: how many were timed.
         source: what measured, where; for people.
-        gmacs, gbytes: billions of multiply-accumulates, and of bytes read, per second that are the limit; None where the
-            machine's limit is not known.
     """
 
     median_us: float
@@ -52,8 +49,6 @@ class Latency:
     inferences: int
     source: str
     layers: tuple[LayerTime, ...] = ()
-    gmacs: float | None = None
-    gbytes: float | None = None
 
     @property
     def bound(self) -> float | None:
@@ -63,17 +58,14 @@ class Latency:
         return sum(layer.least_us * (layer.limit or 0.0) for layer in known) / took if took > 0 else None
 
 
-def read_profile(text: str) -> tuple[tuple[LayerTime, ...], tuple[float, float] | None]:
-    """Return the layers that `run_export -profile` printed, and the machine's (G multiply-accumulates/s, GB/s) if known."""
+def read_profile(text: str) -> tuple[LayerTime, ...]:
+    """Return the layers that `run_export -profile` printed."""
     layers = []
-    for line in text.splitlines()[1:]:
-        row = _ROW.fullmatch(line.strip())
-        if row is not None:
-            last = row["rest"].split()[-1:] or [""]
-            limit = float(last[0][:-1]) if last[0].endswith("%") else None
-            layers.append(LayerTime(row["title"], float(row["median"]), float(row["least"]), limit))
-    limits = _LIMIT.search(text)
-    return tuple(layers), (float(limits[1]), float(limits[2])) if limits else None
+    for row in filter(None, (_ROW.fullmatch(line.strip()) for line in text.splitlines()[1:])):
+        last = row["rest"].rpartition(" ")[2]
+        limit = float(last[:-1]) if last.endswith("%") else None
+        layers.append(LayerTime(row["title"], float(row["median"]), float(row["least"]), limit))
+    return tuple(layers)
 
 
 AT_MOST = ", at most"
@@ -109,8 +101,7 @@ class Runner:
     @classmethod
     def missing(cls, parameters: Mapping[str, Any]) -> str:
         """Return the tools that this machine lacks to run an export with such export parameters, as in "no C++ compiler or
-        make"; empty if it has all.
-        """
+        make"; empty if it has all."""
         return ""
 
     def __enter__(self) -> Runner:
@@ -157,6 +148,7 @@ class PackageRunner(Runner):
     """Runs an export in a package of another project.
 
     The details have `integers`, whether the network computes in integers, and `file`, the name of the model in the folder.
+    The runner is its own network: `stored_layers` returns real values (N, C, ...) by tensor, for the stored inputs.
 
     Attributes:
         module: what is imported of the package.
@@ -173,6 +165,9 @@ class PackageRunner(Runner):
     @classmethod
     def missing(cls, parameters: Mapping[str, Any]) -> str:
         return "" if find_spec(cls.module) else f"no {cls.module.replace('_', '-')}"
+
+    def network(self) -> Any:
+        return self
 
     def sizes(self) -> dict[str, int]:
         return {"model": (self._folder / self._details["file"]).stat().st_size}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -20,17 +20,12 @@ from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.options import CalibrationOptions, QuantizationOptions
 
-_STIMULI = 8
-"""Number of samples for the analysis of single layers."""
-_BETTER = 0.5
-"""A remedy that is not sufficient is still proposed if it leaves at most this share of the error."""
-_WORSE_DB = 0.2
-"""Decibels that one output may lose to a change that improves the network."""
-_NOTHING = 1e-9
-"""Squared error relative to the variance that counts as none: 90 dB."""
+_STIMULI = 8  # number of samples for the analysis of single layers
+_BETTER = 0.5  # a remedy that is not sufficient is still proposed if it leaves at most this share of the error
+_WORSE_DB = 0.2  # decibels that one output may lose to a change that improves the network
+_NOTHING = 1e-9  # squared error relative to the variance that counts as none: 90 dB
 _SIXTEEN_BITS = (1 << 15) - 1
-_OUTLIER = 10.0
-"""Standard deviations from which the largest weight of an output is an outlier."""
+_OUTLIER = 10.0  # standard deviations from which the largest weight of an output is an outlier
 
 
 @dataclass(frozen=True)
@@ -76,25 +71,20 @@ class CheckedOutputs:
 def worse_outputs(graph: QuantGraph, plain: QuantGraph, checked: CheckedOutputs) -> dict[str, float]:
     """Return the outputs of `graph` with more than 0.2 dB larger errors than those of `plain`, and these decibels."""
     errors, expected = (relative_errors(checked.real, checked.restored(each)) for each in (graph, plain))
-    lost = {
-        name: max(10 * np.log10((a + _NOTHING) / (b + _NOTHING)) for a, b in zip(errors[name], expected[name], strict=True))
-        for name in errors
-    }
+    pairs = {name: zip(errors[name], expected[name], strict=True) for name in errors}
+    lost = {name: max(10 * np.log10((a + _NOTHING) / (b + _NOTHING)) for a, b in rows) for name, rows in pairs.items()}
     return {name: float(decibels) for name, decibels in lost.items() if decibels > _WORSE_DB}
 
 
-def check_accuracy(
-    graph: QuantGraph,
-    checked: CheckedOutputs,
-    shifts: Mapping[str, np.ndarray],
-    way: Variant,
-    form: Callable[[Variant], tuple[QuantGraph, bool]],
-) -> None:
-    """Print W508 if an output is too far from floating point.
+Form = Callable[[Variant], tuple[QuantGraph, bool]]
+"""Function that builds the network of a variant, and tells whether it did not use the samples of the check."""
 
-    `shifts` are the bias corrections, `way` the options of the network. `form` builds another variant, and tells whether it did
-    not use the samples of the check.
-    """
+
+def check_accuracy(
+    graph: QuantGraph, checked: CheckedOutputs, shifts: Mapping[str, np.ndarray], way: Variant, form: Form
+) -> None:
+    """Print W508 if an output is too far from floating point. `shifts` are the bias corrections, `way` the options of the
+    network. `form` builds another variant, and tells whether it did not use the samples of the check."""
     observed = checked.observed
     if not observed.checked:
         log.notice("the accuracy of the integers is not checked, as there are no samples")
@@ -116,7 +106,7 @@ def check_accuracy(
     what = f"output '{figure.output}'{row} deviates strongly from floating point: {figure} on {samples}"
     remedy = _constant_rows_remedy(np.asarray(checked.real[figure.output], np.float64))
     if remedy is None:
-        remedy = _find_remedy(_Remedies(checked, form), figure, lambda enough: _variants(graph, way, layer, enough))
+        remedy = _find_remedy(checked, form, figure, partial(_variants, graph, way, layer))
     log.warning("W508", f"{what}; layer '{layer}' costs most: {cause}", remedy=remedy)
 
 
@@ -135,18 +125,20 @@ def _find_cause(
     real_graph, output, batch = observed.graph, figure.output, np.concatenate(observed.checked)
     engine, inputs = FloatEngine(real_graph), named_inputs(real_graph, batch)
     real = engine.run(batch)
+
+    def is_enough(values: np.ndarray) -> bool:
+        """True if these values of the output alone explain the error."""
+        alone = worst_output(real, {output: values}, True, observed.noise, graph.state_outputs)
+        return alone is not None and alone.shortfall > 1
+
     for name, values in inputs.items():
         kind = graph.type(name)
         results = engine.run({**inputs, name: kind.dequantize(kind.quantize(values)).astype(values.dtype)})
-        alone = worst_output(real, {output: results[output]}, True, observed.noise, graph.state_outputs)
-        if alone is not None and alone.shortfall > 1:
+        if is_enough(results[output]):
             reader = next((node for node in real_graph.consumers(name) if not node.helper), None)
             return reader.name if reader else "", _shared_step(f"its input '{name}'", kind, values)
     kind, producer = graph.type(output), real_graph.producer(output)
-    alone = worst_output(
-        real, {output: kind.dequantize(kind.quantize(real[output]))}, True, observed.noise, graph.state_outputs
-    )
-    if alone is not None and alone.shortfall > 1 and producer is not None:
+    if is_enough(kind.dequantize(kind.quantize(real[output]))) and producer is not None:
         return producer.name, _shared_step(f"its output '{output}'", kind, real[output])
     losses = layer_losses(real_graph, graph, batch[:_STIMULI], shifts, {output: figure.weights})
     return (losses[0].layer, _explain_loss(losses[0], graph)) if losses else ("", "many small roundings")
@@ -159,26 +151,18 @@ def _shared_step(what: str, kind: NumType, values: np.ndarray) -> str:
     if len(rows) == 1 or lost in (0, len(rows)):
         around = f"varies by {spread.max():.3g} around {rows.mean():.4g}" if len(rows) == 1 else f"has {len(rows)} rows"
         return f"{what} {around}, in steps of {kind.scale:.3g}"
-    return (
-        f"the {len(rows)} rows of {what} share one step of {kind.scale:.3g}, and {lost} of them vary by less than two steps "
-        f"(from {spread.min():.3g} to {spread.max():.3g}: different units?)"
-    )
+    vary = f"{lost} of them vary by less than two steps (from {spread.min():.3g} to {spread.max():.3g}: different units?)"
+    return f"the {len(rows)} rows of {what} share one step of {kind.scale:.3g}, and {vary}"
 
 
 def _explain_loss(loss: LayerLoss, graph: QuantGraph) -> str:
-    """Return an explanation of a layer's most expensive quantization."""
     weights = next(node for node in graph.nodes if node.name == loss.layer).params.get("weights")
+    if loss.cause == "clipping":
+        return f"{100 * loss.saturated:.2g} % of its output is clipped"
     if loss.cause != "weights" or weights is None:
-        causes = {
-            "inputs": "its inputs are rounded",
-            "output": "its output is rounded",
-            "bias correction": "its bias is corrected",
-        }
-        return (
-            f"{100 * loss.saturated:.2g} % of its output is clipped"
-            if loss.cause == "clipping"
-            else (f"{causes.get(loss.cause, loss.cause)} to {loss.bits} bits")
-        )
+        causes = {"inputs": "its inputs are rounded", "output": "its output is rounded"}
+        causes["bias correction"] = "its bias is corrected"
+        return f"{causes.get(loss.cause, loss.cause)} to {loss.bits} bits"
     rows = np.abs(weights.reshape(len(weights), -1).astype(np.float64))
     outlier = float((rows.max(axis=1) / np.maximum(rows.std(axis=1), 1e-30)).max())
     far = f", of which the largest is {outlier:.0f} deviations" if outlier > _OUTLIER and rows.shape[1] > _OUTLIER else ""
@@ -190,26 +174,20 @@ def _constant_rows_remedy(real: np.ndarray) -> str | None:
     spread, largest = in_rows(real).std(axis=(1, 2)).max(), np.abs(real).max()
     if not 0 < spread < 2 * largest / _SIXTEEN_BITS:
         return None
-    return (
-        f"it varies by {spread:.3g} around values of up to {largest:.4g}, less than two 16-bit steps: "
-        "subtract the constant part, or export in floating point with -nbbits -32"
-    )
+    remedy = "subtract the constant part, or export in floating point with -nbbits -32"
+    return f"it varies by {spread:.3g} around values of up to {largest:.4g}, less than two 16-bit steps: {remedy}"
 
 
 def _variants(graph: QuantGraph, way: Variant, layer: str, enough: Callable[[Variant], bool]) -> Iterator[Variant]:
-    """Yield alternatives that may be more accurate, the cheapest for the export first.
-
-    `-quality best`, the slowest, is yielded only if 16 bits everywhere are `enough`.
-    """
+    """Yield alternatives that may be more accurate, the cheapest for the export first. `-quality best`, the slowest, is yielded
+    only if 16 bits everywhere are `enough`."""
     calibration, chosen = way.calibration, way.quantization
     is_narrow, parameters = chosen.bits == 8, f"in [{layer}] of -export-parameters FILE"
 
     def changed(text: str, **changes: object) -> Variant:
-        """Return the options with other ones of the integers."""
         return replace(way, quantization=replace(chosen, **changes), text=text)
 
     def calibrated(text: str, base: Variant = way, **changes: object) -> Variant:
-        """Return the options with other ones of the calibration."""
         return replace(base, calibration=replace(calibration, **changes), text=text)
 
     place = " instead of -flash-budget" if chosen.flash_budget else ""
@@ -235,41 +213,33 @@ def _variants(graph: QuantGraph, way: Variant, layer: str, enough: Callable[[Var
     yield replace(way, precisions={layer: Precision(quantize=False)}, text=f"Quantize=0 {parameters}")
 
 
-class _Remedies:
-    """Alternatives that were tried on the samples of the check, each once."""
+def _find_remedy(
+    checked: CheckedOutputs, form: Form, figure: OutputFigure, ways: Callable[[Callable[[Variant], bool]], Iterator[Variant]]
+) -> str:
+    """Return the first alternative that is accurate enough on the same samples, else the one that helps most, with its
+    figure."""
+    tried: dict[str, tuple[Variant, OutputFigure]] = {}
 
-    def __init__(self, checked: CheckedOutputs, form: Callable[[Variant], tuple[QuantGraph, bool]]):
-        self.checked, self._form = checked, form
-        self.tried: dict[str, tuple[Variant, OutputFigure]] = {}
-
-    def enough(self, way: Variant) -> bool:
-        """True if an alternative is accurate enough."""
-        if way.text not in self.tried:
+    def is_enough(way: Variant) -> bool:
+        if way.text not in tried:
             try:
                 with log.muted():
-                    figure = self.checked.figure(*self._form(way))
+                    found = checked.figure(*form(way))
             except N2D2Error as error:
                 log.detail("%s: %s", way.text, error)
                 return False
-            if figure is None:
+            if found is None:
                 return False
-            log.detail("tried %s: %s", way.text, figure)
-            self.tried[way.text] = way, figure
-        return self.tried[way.text][1].shortfall <= 1
+            log.detail("tried %s: %s", way.text, found)
+            tried[way.text] = way, found
+        return tried[way.text][1].shortfall <= 1
 
-
-def _find_remedy(
-    remedies: _Remedies, figure: OutputFigure, ways: Callable[[Callable[[Variant], bool]], Iterator[Variant]]
-) -> str:
-    """Return the first alternative that is accurate enough on the same samples, else the one that helps most, with its figure."""
-    for way in ways(remedies.enough):
-        if remedies.enough(way):
-            count = sum(map(len, remedies.checked.observed.checked))
-            return f"{way.text} gives {remedies.tried[way.text][1]}, as tried on {count} of them"
-    tried = list(remedies.tried.values())
-    way, least = min(tried, key=lambda one: one[1].shortfall, default=(None, figure))
+    for way in ways(is_enough):
+        if is_enough(way):
+            count = sum(map(len, checked.observed.checked))
+            return f"{way.text} gives {tried[way.text][1]}, as tried on {count} of them"
+    way, least = min(tried.values(), key=lambda one: one[1].shortfall, default=(None, figure))
     if way is not None and least.shortfall < _BETTER * figure.shortfall:
         return f"{way.text} helps most of what was tried, but is not enough: {least}"
-    texts = ", ".join(way.text for way, _ in tried)
-    failed = f"none of what was tried helps ({texts}): " if tried else ""
+    failed = f"none of what was tried helps ({', '.join(tried)}): " if tried else ""
     return f"{failed}scale the data or the outputs, or export in floating point with -nbbits -32"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.data.stimuli import even_positions
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import N2D2Error, result_unless
 from n2d2py.exports import Prepared, StoredStimuli, Target, find_target, target_names
 from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.ini.params import Params
@@ -30,42 +30,29 @@ from n2d2py.stages.memory import plan_network
 from n2d2py.stages.options import QuantizationOptions
 
 _WIDTHS = (16, 8, 4, 2)
-_STIMULI = 16
-"""Number of samples for rounding single layers and measuring choices."""
+_STIMULI = 16  # number of samples for rounding single layers and measuring choices
 _HELD_OUT = 4
 """One batch of so many measures, the others round: on the samples used for rounding, low bit widths of small layers seem to
 cost nothing."""
-_MEASURED = 3
-"""Number of measured choices of the front, in addition to the selected one and 4 bits for all."""
-_TRIES = 60
-"""Number of exchanges of bits between layers that are measured, with weights rounded alone."""
-_BEST = 8
-"""Number of the best exchanges that are also measured as exported."""
+_MEASURED = 3  # number of measured choices of the front, in addition to the selected one and 4 bits for all
+_TRIES = 60  # number of exchanges of bits between layers that are measured, with weights rounded alone
+_BEST = 8  # number of the best exchanges that are also measured as exported
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """Settings that fit the budgets: the network with export parameters, its layers with bit widths, options of the types, the
-    search."""
-
-    network: LoadedNetwork
-    observed: Observed
-    options: QuantOptions
-    search: BitSearch | None = None
+Fitted = tuple[LoadedNetwork, Observed, QuantOptions, BitSearch | None]
+"""Settings that fit the budgets: the network with export parameters, its layers with bit widths, options of the types, the
+search."""
 
 
 def fit_budgets(network: LoadedNetwork, observed: Observed, options: QuantOptions, asked: QuantizationOptions) -> Fitted:
-    """Choose bit widths of activations and weights, and the memory mode, so that the export fits the budgets.
-
-    Raises:
-        N2D2Error: E520 constants, E521 memory that no choice makes small enough; E508 without samples; errors of the target.
-    """
+    """Choose bit widths of activations and weights, and the memory mode, so that the export fits the budgets. Raise E520 for
+    constants, E521 memory that no choice makes small enough; E508 without samples; errors of the target."""
     target = find_target(network.options.target or target_names()[0])
     network = _without_parameter(network, target, "PrepackWeights")
     if asked.ram_budget:
         network, options = _fit_memory(network, observed, options, asked, target)
     if not asked.flash_budget:
-        return Fitted(network, observed, options)
+        return network, observed, options, None
     if not observed.samples:
         what = "-flash-budget requires samples to measure the cost of low-bit weights"
         raise N2D2Error("E508", what, remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz")
@@ -92,32 +79,24 @@ def _fit_memory(
     wide = replace(options, mixed=True)
     able = options.bits == 8 and asked.mixed is None and target.quantization.mixed and bool(observed.samples)
     ways = [*([wide] if able else []), options, *([small] if options.bits == 8 and small != options else [])]
-    typed = {way: _uncorrected(observed, way) for way in ways}
-    sizes = []
-    for params in (network.params, network.params.with_values({"MemoryBudget": budget})):
-        for way in ways if params is network.params else ways[-2:]:
-            try:
-                plan = plan_network(typed[way], params, target).plan
-            except N2D2Error as error:
-                if error.code != "E607":
-                    raise
-                free = network.params.with_values({"MemoryBudget": 0})
-                sizes.append(plan_network(typed[way], free, target).plan.arena_bytes)
-                continue
-            sizes.append(plan.arena_bytes)
-            if plan.arena_bytes <= budget:
-                bits = [tensor.type.bits for tensor in typed[way].tensors.values()]
-                text = "-ram-budget: %s of %s bytes used, %d of %d tensors in 16 bits"
-                log.notice(text, f"{plan.arena_bytes:,}", f"{budget:,}", sum(one == 16 for one in bits), len(bits))
-                return replace(network, params=params), way
+    typed = {way: form_integers(observed.graph, choose_observed_types(observed, way), way, {}) for way in ways}
+    limited, sizes = network.params.with_values({"MemoryBudget": budget}), []
+    for params, way in [*((network.params, way) for way in ways), *((limited, way) for way in ways[-2:])]:
+        planned = result_unless("E607", plan_network, typed[way], params, target)
+        if planned is None:
+            free = network.params.with_values({"MemoryBudget": 0})
+            sizes.append(plan_network(typed[way], free, target).plan.arena_bytes)
+            continue
+        size = planned.plan.arena_bytes
+        sizes.append(size)
+        if size <= budget:
+            bits = [tensor.type.bits for tensor in typed[way].tensors.values()]
+            text = "-ram-budget: %s of %s bytes used, %d of %d tensors in 16 bits"
+            log.notice(text, f"{size:,}", f"{budget:,}", sum(one == 16 for one in bits), len(bits))
+            return replace(network, params=params), way
     what = f"-ram-budget {budget} is too small: the smallest arena found has {min(sizes):,} bytes"
     remedy = f"give at least {min(sizes)} bytes, see -memory-report, or use a smaller input"
     raise N2D2Error("E521", what, remedy=remedy)
-
-
-def _uncorrected(observed: Observed, options: QuantOptions) -> QuantGraph:
-    """Return the network with its types, without corrections."""
-    return form_integers(observed.graph, choose_observed_types(observed, options), options, {})
 
 
 def _with_widths(observed: Observed, widths: Mapping[str, int]) -> Observed:
@@ -144,10 +123,9 @@ class _Search:
         self._real = FloatEngine(graph).run(self._stimuli)
         sizes = {bits: self._sizes({name: forms[bits] for name, forms in self._forms.items()}) for bits in widths}
         errors = width_errors(graph, typed_graph(graph, self._types, options), self._forms, self._stimuli)
-        self._choices = {
-            name: [WidthChoice(bits, sizes[bits].get(name, 0), errors[name][bits]) for bits in forms]
-            for name, forms in self._forms.items()
-        }
+        self._choices = {}
+        for name, forms in self._forms.items():
+            self._choices[name] = [WidthChoice(bits, sizes[bits].get(name, 0), errors[name][bits]) for bits in forms]
         first = sizes[widths[0]]
         self._fixed = sum(size for name, size in first.items() if name not in self._choices)
         self._front: Front = front(self._choices, self._fixed)
@@ -171,10 +149,9 @@ class _Search:
         front = [(int(size), float(error)) for size, error in zip(self._front.bytes, self._front.errors, strict=True)]
         weights = {name: self._observed.graph.node(name).params["weights"].size for name in start}
         search = BitSearch(budget, winner, measured, front, weights)
-        return Fitted(self._network, _with_widths(self._whole, winner.widths), self._options, search)
+        return self._network, _with_widths(self._whole, winner.widths), self._options, search
 
     def _others(self, index: int) -> list[BitChoice]:
-        """Return some choices of the front, measured for comparison."""
         wanted = np.geomspace(self._front.bytes[0], self._front.bytes[-1], _MEASURED)
         places = {int(np.searchsorted(self._front.bytes, size, side="right")) - 1 for size in wanted} - {index}
         return [self._measured(self._front.widths(place)) for place in sorted(places)]
@@ -187,7 +164,8 @@ class _Search:
             predicted = sum(one.error for name, each in self._choices.items() for one in each if one.bits == widths[name])
             outputs = self._outputs(graph)
             decibels = -10 * float(np.log10(max(self._noise(outputs), 1e-30)))
-            same = [_argmax(values) == _argmax(self._real[name]) for name, values in outputs.items()]
+            pairs = [(values, self._real[name]) for name, values in outputs.items()]
+            same = [np.equal(*(each.reshape(len(each), -1).argmax(axis=1) for each in pair)) for pair in pairs]
             size, agreement = sum(self._bytes(graph).values()), float(np.mean(same)) if same else 1.0
             self._known[key] = BitChoice("", dict(widths), size, predicted, decibels, agreement)
         return self._known[key]
@@ -213,7 +191,6 @@ class _Search:
         return float(np.mean(errors)) if errors else 0.0
 
     def _sizes(self, forms: Mapping[str, QuantNode]) -> dict[str, int]:
-        """Return the bytes of constants by layer with these forms."""
         graph: Graph = self._observed.graph
         return self._bytes(form_integers(graph, self._types, self._options, forms))
 
@@ -222,11 +199,6 @@ class _Search:
         prepared = prepared_for(self._network, graph, self._target)
         prepared.check()
         return self._target.constant_bytes(prepared)
-
-
-def _argmax(values: np.ndarray) -> np.ndarray:
-    """Return the index of the largest value of an output (N, ...) for each sample."""
-    return values.reshape(len(values), -1).argmax(axis=1)
 
 
 def prepared_for(network: LoadedNetwork, graph: QuantGraph, target: Target[Any]) -> Prepared[Any]:

@@ -34,19 +34,13 @@ _MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
 _INPUT_SAMPLES, _INPUT_ELEMENTS = (32, 288), 1_000_000
 """Numbers of samples from which the types of inputs are chosen, the second for small ones, and limit of values between."""
 
-_FEWEST_CHECKED, _MOST_CHECKED = 8, 128
-"""Stimuli that check the integers."""
-_DOUBTED = 8
-"""Factor of samples for the check of a network whose error is large."""
-_WITHHELD = 4
-"""One sample of so many is withheld from the corrections."""
-_CHECKED_ELEMENTS = 2_000_000
-"""Limit of tensor values over the samples of the check, if more than the fewest are taken."""
+_FEWEST_CHECKED, _MOST_CHECKED = 8, 128  # stimuli that check the integers
+_DOUBTED = 8  # factor of samples for the check of a network whose error is large
+_WITHHELD = 4  # one sample of so many is withheld from the corrections
+_CHECKED_ELEMENTS = 2_000_000  # limit of tensor values over the samples of the check, if more than the fewest are taken
 
-_ASSUMED_VALUES = 1025
-"""Number of values of a tensor that was not observed."""
-_RARE = 101
-"""Exponent of values in [0, 1] of which few are large: 8 bits leave less than 35 dB."""
+_ASSUMED_VALUES = 1025  # number of values of a tensor that was not observed
+_RARE = 101  # exponent of values in [0, 1] of which few are large: 8 bits leave less than 35 dB
 
 STATISTICS_FILE = "statistics/calibration/statistics.npz"
 
@@ -89,13 +83,8 @@ def calibration_folder_name(network: str, bits: int) -> str:
 
 
 def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None = None) -> Calibration:
-    """Fuse a loaded network for integers and calibrate it, or use `assumed` ranges.
-
-    A pre-quantized network keeps its scales.
-
-    Raises:
-        N2D2Error: E50x; E507 without `-calib`, E508 without calibration samples.
-    """
+    """Fuse a loaded network for integers and calibrate it, or use `assumed` ranges. A pre-quantized network keeps its scales.
+    Raise E507 without `-calib`, E508 without calibration samples."""
     if assumed is None:
         check_ranges(network, options)
     fused, report = fuse_stage(network, integer=True)
@@ -130,21 +119,17 @@ def check_ranges(network: LoadedNetwork, options: CalibrationOptions) -> None:
 
 
 def _calibration_remedy(network: LoadedNetwork) -> str:
-    """Return the remedy for a network without calibration."""
     if set_to_calibrate(network) is not None or network.document is not None:
         return "add -calib N (-1 for the whole set), or export in floating point with -nbbits -32"
-    return (
-        "add -calib-data PATH (a folder of images, or a .npy, .npz or .csv file), or export in floating point with -nbbits -32"
-    )
+    data = "-calib-data PATH (a folder of images, or a .npy, .npz or .csv file)"
+    return f"add {data}, or export in floating point with -nbbits -32"
 
 
 def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOptions) -> InputScales:
     """Return the inputs that are better left in floating point, if the target supports it."""
     stimuli = set_to_calibrate(network)
-    allowed = (
-        options.float_inputs and target_limits(network.options.target).input_bits == 0 and network.data.value_range is None
-    )
-    if not allowed or not stimuli:
+    free = target_limits(network.options.target).input_bits == 0 and network.data.value_range is None
+    if not (free and options.float_inputs and stimuli):
         return {}
     stimuli = _evenly_spaced(stimuli, options)
     most = np.clip(_INPUT_ELEMENTS // sum(elements(graph.shape(name)) for name in graph.inputs), *_INPUT_SAMPLES)
@@ -162,9 +147,8 @@ def _complete_trained_network(network: LoadedNetwork, options: CalibrationOption
     wanted = unmeasured_inputs(graph, ranges)
     if assumed is not None:
         names = calibrated_tensors(graph) if options.stimuli or wanted or not is_quantized(graph) else []
-        return complete_trained(
-            graph, ranges, dict.fromkeys(names, (assumed.lowest, 1.0)) | dict.fromkeys(wanted, (assumed.inputs, 1.0))
-        )
+        known = dict.fromkeys(names, (assumed.lowest, 1.0)) | dict.fromkeys(wanted, (assumed.inputs, 1.0))
+        return complete_trained(graph, ranges, known)
     if options.stimuli == 0 and (wanted or not is_quantized(graph)):
         what = f"the range of the input '{wanted[0]}'" if wanted else "the ranges of its activations, which have no QAct"
         raise N2D2Error("E507", f"an integer export requires {what}", where=network.place, remedy=_calibration_remedy(network))
@@ -198,7 +182,6 @@ def _ranges(graph: Graph, network: LoadedNetwork) -> dict[str, tuple[float, floa
 def _collect_statistics(
     network: LoadedNetwork, options: CalibrationOptions, key: str, inputs: InputScales, graph: Graph
 ) -> Observed:
-    """Return the statistics of a prepared graph over the calibration samples."""
     stimuli, available = _calibration_stimuli(network, options), set_to_calibrate(network)
     samples = _samples(graph, stimuli, len(available or ()), options)
     _warn_of_samples(network, len(stimuli), samples)
@@ -232,13 +215,11 @@ def _reload_statistics(network: LoadedNetwork, options: CalibrationOptions, stat
         statistics.check_data(path, (x for x, _, _ in stimuli.batches(SAMPLE_BATCH)))
         samples = _samples(graph, stimuli, total, options)
     log.notice("calibration: reloaded the statistics of %d samples", statistics.stimuli)
-    return _add_checked_samples(
-        observed_before(graph, statistics, samples, _ranges(graph, network)), network, statistics.stimuli
-    )
+    observed = observed_before(graph, statistics, samples, _ranges(graph, network))
+    return _add_checked_samples(observed, network, statistics.stimuli)
 
 
 def _assume_statistics(network: LoadedNetwork, ranges: AssumedRanges, graph: Graph) -> Observed:
-    """Return assumed statistics of a prepared graph."""
     statistics = assumed_statistics(graph, ranges.reaches, np.linspace(ranges.lowest, 1, _ASSUMED_VALUES))
     values = np.linspace(ranges.inputs, 1, _ASSUMED_VALUES)
     inputs = assumed_statistics(graph, ranges.reaches, values**_RARE if ranges.rare else values).histograms
@@ -248,10 +229,7 @@ def _assume_statistics(network: LoadedNetwork, ranges: AssumedRanges, graph: Gra
 
 def _add_checked_samples(observed: Observed, network: LoadedNetwork, calibrated: int) -> Observed:
     """Add the samples for the check: preferably those used neither for calibration nor corrections, else not for corrections,
-    else any.
-
-    Consecutive calls are checked from a reset on.
-    """
+    else any. Consecutive calls are checked from a reset on."""
     available = set_to_calibrate(network)
     if available is None:
         return observed
@@ -272,16 +250,13 @@ def _add_checked_samples(observed: Observed, network: LoadedNetwork, calibrated:
     def batches(most: int) -> list[np.ndarray]:
         return [x for x, _, _ in pool.sample_evenly(most).batches(size)]
 
-    return replace(
-        observed, checked=batches(count), doubted=partial(batches, _DOUBTED * count), fresh=is_unseen, noise=network.data.random
-    )
+    doubted = partial(batches, _DOUBTED * count)
+    return replace(observed, checked=batches(count), doubted=doubted, fresh=is_unseen, noise=network.data.random)
 
 
 def _samples(graph: Graph, calibrated: Stimuli, total: int, options: CalibrationOptions) -> list[np.ndarray]:
-    """Return batches for the corrections: evenly spaced calibration samples, as many as fit into memory.
-
-    If none of the `total` samples would remain for the check, some are withheld, if the options say so.
-    """
+    """Return batches for the corrections: evenly spaced calibration samples, as many as fit into memory. If none of the `total`
+    samples would remain for the check, some are withheld, if the options say so."""
     most = _MOST_SAMPLES["best" if options.thorough else options.quality]
     count = min(len(calibrated), sample_count(graph), most)
     unseen, withheld = max(total - len(calibrated), len(calibrated) - count), min(len(calibrated) // _WITHHELD, _MOST_CHECKED)
@@ -301,7 +276,6 @@ def set_to_calibrate(network: LoadedNetwork) -> Stimuli | None:
 
 
 def _calibration_stimuli(network: LoadedNetwork, options: CalibrationOptions) -> Stimuli:
-    """Return the calibration samples, evenly spaced over Validation, else over Test."""
     stimuli = set_to_calibrate(network)
     if stimuli is not None and network.data.get("Validation") is None:
         log.notice("the validation set is empty: the test set is used for calibration, so its int8 score is optimistic")
@@ -312,5 +286,4 @@ def _calibration_stimuli(network: LoadedNetwork, options: CalibrationOptions) ->
 
 
 def _evenly_spaced(stimuli: Stimuli, options: CalibrationOptions) -> Stimuli:
-    """Return as many evenly spaced samples as the options say."""
     return stimuli if options.stimuli < 0 else stimuli.sample_evenly(options.stimuli)

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import NO_CONTRACT, Graph, InputContract, QuantGraph, named_inputs
@@ -40,15 +39,16 @@ def edge_samples(sample: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every layer over all compared samples, and the samples with the worst outputs.
-
-    Attributes:
-        slack: share of a layer's range by which the target's own arithmetic may differ.
-    """
+    """Every layer over all compared samples, and the samples with the worst outputs. `slack`: share of a layer's range by which
+    the target's own arithmetic may differ."""
 
     layers: list[LayerComparison] = field(default_factory=list)
     stimuli: list[StimulusComparison] = field(default_factory=list)
     slack: float = 0.0
+
+
+Arrays = dict[str, np.ndarray]
+"""Values by tensor, or by layer."""
 
 
 def compare_stage(
@@ -81,11 +81,8 @@ def compare_stage(
         stored = simulate(quantized, inputs, keep=True)
         real.update({name: stored[name] for name in quantized.packed})
         worst.add(x, labels, names, real, stored)
-        alone = (
-            {node.output: run_isolated_layer(quantized, node, real) for node in nodes if node.output not in is_packed}
-            if quantized.bits > 0
-            else {}
-        )
+        isolated = [node for node in nodes if node.output not in is_packed] if quantized.bits > 0 else []
+        alone = {node.output: run_isolated_layer(quantized, node, real) for node in isolated}
         allowed: dict[str, float] = {}
         if slack and compiled is not None:
             compiled_values = compiled.stored_layers(inputs)
@@ -104,23 +101,18 @@ def compare_stage(
 
 
 def _values_to_compare(
-    quantized: QuantGraph,
-    inputs: list[np.ndarray],
-    stored: dict[str, np.ndarray],
-    compiled: Network | None,
-    layers: list[tuple[str, str]],
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Return compiled values by layer, and the values to compare with by tensor: `stored`, or those of each layer alone."""
+    quantized: QuantGraph, inputs: list[np.ndarray], stored: Arrays, compiled: Network | None, layers: list[tuple[str, str]]
+) -> tuple[Arrays, Arrays]:
+    """Return compiled values by layer, and the values to compare with by tensor: `stored`, or those that Python computes for
+    each layer from the compiled values of its inputs."""
     compiled_values = compiled.stored_layers(inputs) if compiled is not None else {}
-    values_by_tensor = {
-        name: values.reshape(stored[tensor].shape)
-        for name, tensor in layers
-        if (values := compiled_values.get(name)) is not None
-    }
+    compared = [(name, tensor) for name, tensor in layers if name in compiled_values]
+    values_by_tensor = {name: compiled_values[name].reshape(stored[tensor].shape) for name, tensor in compared}
     if quantized.is_mixed and values_by_tensor:
-        inside = dict(zip(quantized.user_inputs, inputs, strict=True))
-        results = {tensor: np.ma.getdata(values_by_tensor[name]) for name, tensor in layers if name in values_by_tensor}
-        stored = _from_compiled(quantized, {**inside, **results, **_states_before(quantized, results)})
+        results = {tensor: np.ma.getdata(values_by_tensor[name]) for name, tensor in compared}
+        known = {**dict(zip(quantized.user_inputs, inputs, strict=True)), **results, **_states_before(quantized, results)}
+        inputs_of = [(node, [known[name] for name in node.inputs]) for node in quantized.nodes]
+        stored = {node.output: run_node(quantized, node, values)[0] for node, values in inputs_of}
     return values_by_tensor, stored
 
 
@@ -128,7 +120,6 @@ def _values_to_compare(
 def _check_edges(
     quantized: QuantGraph, sample: np.ndarray, size: int, compiled: Network, accumulators: list[Accumulator]
 ) -> None:
-    """Compare compiled and simulated values of the edge samples."""
     x, layers = edge_samples(sample), [(one.layer, one.tensor) for one in accumulators]
     for first in range(0, len(x), len(x) if quantized.states else size):
         part = slice(first, len(x) if quantized.states else first + size)
@@ -139,12 +130,7 @@ def _check_edges(
                 one.check_samples(stored[one.tensor], values[one.layer], EDGE_SAMPLES[part])
 
 
-def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the stored values that Python computes for each layer from the compiled values of its inputs."""
-    return {node.output: run_node(quantized, node, [compiled[name] for name in node.inputs])[0] for node in quantized.nodes}
-
-
-def _states_before(quantized: QuantGraph, results: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _states_before(quantized: QuantGraph, results: Arrays) -> Arrays:
     """Return the states before each call from the results of all calls."""
     outputs = quantized.state_outputs
     first = reset_states(quantized).items()
@@ -154,13 +140,9 @@ def _states_before(quantized: QuantGraph, results: dict[str, np.ndarray]) -> dic
     }
 
 
-def _by_layer(
-    quantized: QuantGraph, inputs: list[np.ndarray], layers: dict[str, np.ndarray]
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Return stored values of the target, and those that Python computes from them, by tensor.
-
-    Tensors that the target fused into the next layer are computed in Python.
-    """
+def _by_layer(quantized: QuantGraph, inputs: list[np.ndarray], layers: Arrays) -> tuple[Arrays, Arrays]:
+    """Return stored values of the target, and those that Python computes from them, by tensor. Tensors that the target fused
+    into the next layer are computed in Python."""
     merged = {node.output for node in quantized.nodes} - set(layers)
     quantized = _widened(quantized, merged)
     values_by_layer = {
@@ -171,7 +153,7 @@ def _by_layer(
         del values_by_layer[name]
     values_by_layer.update(_clipped_to_integers(quantized, values_by_layer))
     values = dict(zip(quantized.user_inputs, inputs, strict=True))
-    expected: dict[str, np.ndarray] = {}
+    expected: Arrays = {}
     for node in quantized.nodes:
         for name, result in zip(node.outputs, run_node(quantized, node, [values[one] for one in node.inputs]), strict=True):
             expected[name] = result
@@ -179,24 +161,23 @@ def _by_layer(
     return values_by_layer, expected
 
 
-def _left_real(graph: QuantGraph, layers: dict[str, np.ndarray], values: dict[str, np.ndarray]) -> list[str]:
+def _left_real(graph: QuantGraph, layers: Arrays, values: Arrays) -> list[str]:
     """Return results of integer conversions that the target leaves to the next layer, so its values are not on the integer
     grid."""
-    names = [
-        node.output for node in graph.nodes if isinstance(node.op, Convert) and not node.op.to_float and node.output in values
-    ]
-    kinds = {name: graph.type(name) for name in names}
-    return [
-        name
-        for name, kind in kinds.items()
-        if np.abs(layers[name].reshape(values[name].shape) - kind.dequantize(values[name])).max(initial=0) > kind.scale / 100
-    ]
+    left = []
+    for node in graph.nodes:
+        name = node.output
+        if isinstance(node.op, Convert) and not node.op.to_float and name in values:
+            kind, real = graph.type(name), layers[name].reshape(values[name].shape)
+            if np.abs(real - kind.dequantize(values[name])).max(initial=0) > kind.scale / 100:
+                left.append(name)
+    return left
 
 
-def _clipped_to_integers(graph: QuantGraph, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _clipped_to_integers(graph: QuantGraph, values: Arrays) -> Arrays:
     """Return real values of integers, by tensor, clipped to the range of these integers: some targets allow -128 where -127 is
     the limit."""
-    clipped: dict[str, np.ndarray] = {}
+    clipped: Arrays = {}
     for node in graph.nodes:
         if isinstance(node.op, Convert) and node.op.to_float and node.output in values:
             kind = graph.type(node.inputs[0])
@@ -205,9 +186,7 @@ def _clipped_to_integers(graph: QuantGraph, values: dict[str, np.ndarray]) -> di
     return clipped
 
 
-def _rounding_shares(
-    graph: QuantGraph, layers: dict[str, np.ndarray], compiled_values: dict[str, np.ndarray]
-) -> dict[str, float]:
+def _rounding_shares(graph: QuantGraph, layers: Arrays, compiled_values: Arrays) -> dict[str, float]:
     """Return, by the result of each sum, the share of its range that rounding of its inputs causes: a target may add unrounded
     values."""
     lost: dict[str, float] = {}
@@ -233,25 +212,19 @@ def _widened(graph: QuantGraph, merged: set[str]) -> QuantGraph:
     tensors = {
         name: replace(one, type=replace(one.type, bits=16)) if name in merged else one for name, one in graph.tensors.items()
     }
-    nodes = [
-        replace(node, clamp=tuple(_widen(edge, graph.type(node.output)) for edge in node.clamp))
-        if node.clamp is not None and len(node.outputs) == 1 and node.output in merged
-        else node
-        for node in graph.nodes
-    ]
+    nodes = []
+    for node in graph.nodes:
+        if node.clamp is not None and len(node.outputs) == 1 and node.output in merged:
+            kind = graph.type(node.output)
+            ends = {kind.qmin: kind.qmin * 256 if kind.signed else 0, kind.qmax: kind.qmax * 256}
+            node = replace(node, clamp=tuple(ends.get(edge, edge) for edge in node.clamp))
+        nodes.append(node)
     return replace(graph, tensors=tensors, nodes=nodes)
 
 
-def _widen(edge: int, kind: NumType) -> int:
-    """Return the end of the wider type for a range that ends with its type."""
-    return {kind.qmin: kind.qmin * 256 if kind.signed else 0, kind.qmax: kind.qmax * 256}.get(edge, edge)
-
-
 def summary(comparisons: list[LayerComparison], bits: int, slack: float = 0.0) -> str:
-    """Return one line: all layers agree, or the first that does not and where.
-
-    Integers (`bits` > 0) must be identical; floats equal within 1e-4 of the layer's largest.
-    """
+    """Return one line: all layers agree, or the first that does not and where. Integers (`bits` > 0) must be identical; floats
+    equal within 1e-4 of the layer's largest."""
     run = [c for c in comparisons if c.identical is not None]
     if not run:
         return "compiled values were not compared"
@@ -275,12 +248,9 @@ def refuse_differences(comparisons: list[LayerComparison]) -> None:
 
 def _first_difference(comparisons: list[LayerComparison]) -> str:
     """Return the first layer that differs and where; "" without any."""
-    for comparison in comparisons:
-        d = comparison.difference
+    for layer, d in ((one.layer, one.difference) for one in comparisons):
         if d is not None:
-            return (
-                f"layer '{comparison.layer}' differs first, at element {d.place}: Python {d.expected:g}, compiled {d.found:g}"
-            )
+            return f"layer '{layer}' differs first, at element {d.place}: Python {d.expected:g}, compiled {d.found:g}"
     return ""
 
 
@@ -303,10 +273,8 @@ _WORST = 5
 def sensitivity_stage(
     quantized: QuantizedNetwork, asked: int, stimuli: Stimuli | None, scores: Scores, folder: Path
 ) -> Sensitivity:
-    """Run the requested analysis over `asked` samples, or one because of a large loss; else nothing.
-
-    It writes statistics/sensitivity.csv.
-    """
+    """Run the requested analysis over `asked` samples, or one because of a large loss; else nothing. It writes
+    statistics/sensitivity.csv."""
     lost = points_lost(scores)
     if quantized.types is None or stimuli is None or not (asked or lost > LARGE_LOSS):
         return Sensitivity()

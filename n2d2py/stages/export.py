@@ -12,15 +12,16 @@ from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.data.stimuli import Stimuli, even_positions
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import N2D2Error, suggest
 from n2d2py.exports import ExportRequest, KernelChoice, Prepared, ScoredOutput, StoredStimuli, Target, find_target, target_names
 from n2d2py.exports.weights import WEIGHTS_FOLDER, is_big, write_weights
 from n2d2py.graph import QuantGraph, Shape, channels, elements, height, width
+from n2d2py.ini.params import GENERAL, PRECISION_KEYS, Params
 from n2d2py.memory.from_graph import PlannedNetwork
 from n2d2py.quant.simulator import quantize_inputs
 from n2d2py.quant.statistics import batch_size
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.score import expected_outputs
+from n2d2py.stages.score import expected_outputs, label_ids
 from n2d2py.targets.pixels import fit_labels
 from n2d2py.targets.target import ScoreTarget
 
@@ -44,9 +45,7 @@ def stored_stimuli(network: LoadedNetwork, graph: QuantGraph, stimuli: Stimuli |
     if stimuli is None:
         return StoredStimuli()
     parts = [quantize_inputs(graph, [x]) for x, _, _ in stimuli.batches(max(8, batch_size(network.graph)))]
-    ids = stimuli.labels
-    if stimuli.label_map is not None:
-        ids = np.stack([stimuli.label_map(index) for index in range(len(stimuli))])
+    ids = label_ids(stimuli, 0, len(stimuli))
     labels = tuple(_target_labels(network, target, graph.shape(target.tensor), ids) for target in network.targets)
     return StoredStimuli(tuple(np.concatenate(values) for values in zip(*parts, strict=True)), labels, tuple(stimuli.names))
 
@@ -63,21 +62,16 @@ def check_app(network: LoadedNetwork, target: Target[Any], app: str | None) -> N
         return
     graph, source = network.graph, network.data.contract.source
     possible = "camera" if isinstance(source, FrameSource) else "microphone" if isinstance(source, AudioSource) else "sensor"
-    results = network.options.post or any(
-        elements(graph.shape(name)) == channels(graph.shape(name)) for name in graph.user_outputs
-    )
+    shapes = [graph.shape(name) for name in graph.user_outputs]
+    results = network.options.post or any(elements(shape) == channels(shape) for shape in shapes)
     able = [name for name in target_names() if find_target(name).has_apps]
-    needs = {"camera": "-input-format and images", "microphone": "-audio and sounds"}
+    needs = {"camera": "give -input-format and images, or", "microphone": "give -audio and sounds, or"}
     problems = (
         (not target.has_apps, f"{target.name} contains no applications", f"use -export {' or '.join(able)}"),
         (len(graph.user_inputs) != 1, "the model has several inputs", "choose one by -inputs"),
         (not results, "no output has one value for each class", "choose one by -outputs, or give -post"),
         (network.params["WeightsFile"], "the weights are in a separate file", "remove WeightsFile"),
-        (
-            app != possible,
-            f"the input is not that of a {app}",
-            f"give {needs[app]}, or -app {possible}" if app in needs else f"use -app {possible}",
-        ),
+        (app != possible, f"the input is not that of a {app}", f"{needs.get(app, 'use')} -app {possible}"),
     )
     for is_so, what, remedy in problems:
         if is_so:
@@ -85,14 +79,9 @@ def check_app(network: LoadedNetwork, target: Target[Any], app: str | None) -> N
 
 
 def _target_labels(network: LoadedNetwork, target: ScoreTarget, shape: Shape, labels: np.ndarray) -> np.ndarray:
-    """Return the expected output at each position of a target, int32 (N, positions).
-
-    -1 means none, if an image has one label but the output several positions. `labels` are ids (N,), or (N, H, W) for each
-    pixel.
-
-    Raises:
-        N2D2Error: E451 a label beyond the outputs.
-    """
+    """Return the expected output at each position of a target, int32 (N, positions). -1 means none, if an image has one label
+    but the output several positions. `labels` are ids (N,), or (N, H, W) for each pixel. Raise E451 for a label beyond the
+    outputs."""
     expected = expected_outputs(network, target, labels)
     positions = height(shape) * width(shape)
     if labels.ndim == 3 and not target.as_data:
@@ -124,10 +113,8 @@ def export_request(
 
 
 def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path, text: str = "auto") -> list[KernelChoice]:
-    """Write the project and, with `ExportOptions.weights_text`, its parameters as text into the folder.
-
-    Returns the kernel of each layer, if the target has a choice.
-    """
+    """Write the project and, with `ExportOptions.weights_text`, its parameters as text into the folder. Returns the kernel of
+    each layer, if the target has a choice."""
     request = prepared.request
     source, post = request.contract.source, request.post
     parts = [f"the conversion of the input ({source.text})"] if source is not None and not target.converts_inputs else []
@@ -140,3 +127,43 @@ def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path, tex
         write_weights(request.graph, folder / WEIGHTS_FOLDER)
     log.notice("export %s: %d layers, %d samples", target.name, len(request.graph.nodes), request.stimuli.count)
     return kernels
+
+
+def warn_without_effect(params: Params, target: Target[Any], graph: QuantGraph) -> None:
+    """Warn W109 for each export parameter, and each parameter of a layer, that has no effect on the export, W102 for keys of
+    layers that it does not know. A default value is not a demand."""
+    overruled = target.overruled(params.as_dict(), graph)
+    for key in params.schema.keys:
+        if params.is_given(key.name) and params[key.name] != key.default:
+            if target.parameters.key(key.name) is None and GENERAL.key(key.name) is None:
+                _warn(params, key.name, f"the {target.name} export does not read it")
+            elif key.name in overruled:
+                _warn(params, key.name, overruled[key.name])
+    for name in params.foreign:
+        _warn(params, name, f"the {target.name} export does not read it")
+    for layer in params.layers:
+        _check_layer(params, layer, target, graph)
+
+
+def _warn(params: Params, name: str, why: str, layer: str | None = None) -> None:
+    where = params.where(name) if layer is None else params.where_layer(layer)
+    log.warning("W109", f"{name} has no effect: {why}", where=where, remedy="remove it")
+
+
+def _check_layer(params: Params, layer: str, target: Target[Any], graph: QuantGraph) -> None:
+    node = next((node for node in graph.nodes if layer in (node.name, *node.source)), None)
+    if node is None:
+        return  # that is another warning
+    precision = params.layer_precision(layer)
+    for name in params.layers[layer]:
+        known = [key.name for key in (*PRECISION_KEYS, *target.layer_parameters.keys)]
+        if name not in known:
+            what = f"key '{name}' is unknown for a layer of the {target.name} export; it is ignored"
+            remedy = suggest(name, known)
+            log.warning("W102", what, where=params.where_layer(layer), remedy=remedy)
+        elif precision.get(name) is None:
+            continue
+        elif graph.bits <= 0 or graph.bits > 16:
+            _warn(params, name, "the export has no integers of 8 or 16 bits", layer)
+        elif name == "QuantWeightBits" and "weights" not in node.params:
+            _warn(params, name, f"{node.op.kind} has no weights", layer)

@@ -15,10 +15,8 @@ from n2d2py.targets.target import ScoreTarget
 
 
 def fuse_stage(network: LoadedNetwork, *, integer: bool, rounding: bool = True) -> tuple[LoadedNetwork, FuseReport]:
-    """Return the network with a fused graph; targets follow the tensors that now carry their results.
-
-    Without `rounding`, a pre-quantized network becomes a float one, clipped to the ranges of its integers.
-    """
+    """Return the network with a fused graph; targets follow the tensors that now carry their results. Without `rounding`, a
+    pre-quantized network becomes a float one, clipped to the ranges of its integers."""
     graph = network.graph
     if not rounding and is_quantized(graph):
         log.notice("the model is quantized: its float values keep their ranges without rounding")

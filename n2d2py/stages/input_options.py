@@ -72,12 +72,8 @@ def _parse_formula(factors: str, offsets: str) -> tuple[tuple[float, ...], tuple
             values.append(tuple(float(value) for value in ast.literal_eval(text)))
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             return (), ()
-    known = (
-        len(values[0]) == len(values[1])
-        and all(0 < value < np.inf for value in values[0])
-        and bool(np.isfinite(values[1]).all())
-    )
-    return (values[0], values[1]) if known else ((), ())
+    factors_known = len(values[0]) == len(values[1]) and all(0 < value < np.inf for value in values[0])
+    return (values[0], values[1]) if factors_known and np.isfinite(values[1]).all() else ((), ())
 
 
 def _parse_names(text: str) -> tuple[str, ...]:
@@ -121,9 +117,7 @@ def preprocessing(
     silent: bool = False,
 ) -> Preprocessing:
     """Return the conversion of images and bytes to an input of `shape` (C, H, W); metadata in use are reported unless `silent`.
-
-    `kind`: integer type that the file declares for the input. An image byte is one of its integers, minus 128 if signed.
-    """
+    `kind`: integer type that the file declares for the input. An image byte is one of its integers, minus 128 if signed."""
     if kind is not None and kind.bits == 8:
         offset = ((-128 if kind.signed else 0) - kind.zero_point) * kind.scale
         meta = replace(
@@ -136,13 +130,7 @@ def preprocessing(
         declared = meta.input_range
         steps.append(f"values {declared[0]:g}..{declared[1]:g} (Image.NominalPixelRange)")
     scale, mean, std = options.scale, options.mean, options.std
-    by_file = (
-        options.input_range is None
-        and not by_formula
-        and bool(meta.factors)
-        and len(meta.factors) in (1, *shape[:1])
-        and declared is None
-    )
+    by_file = declared is None and not by_formula and bool(meta.factors) and len(meta.factors) in (1, *shape[:1])
     if by_file:
         scale, std = 1.0, tuple(1 / factor for factor in meta.factors)
         mean = tuple(-offset / factor for factor, offset in zip(meta.factors, meta.offsets, strict=True))
@@ -168,11 +156,8 @@ def preprocessing(
 
 
 def _stream_source(options: LoadOptions, shape: tuple[int, ...]) -> AudioSource | SensorSource:
-    """Return the source of sounds or samples for an input of `shape`.
-
-    Raises:
-        N2D2Error: E007 with other preprocessing, E417 if the features do not fit.
-    """
+    """Return the source of sounds or samples for an input of `shape`. Raise E007 with other preprocessing, E417 if the features
+    do not fit."""
     source = read_audio(options.audio) if options.audio is not None else read_sensor(str(options.sensor))
     if others := [name for name in _given_preprocessing(options) if name != source.option]:
         raise N2D2Error("E007", f"{source.option} and {others[0]} exclude each other", remedy="remove one of them")
@@ -214,7 +199,6 @@ _PREPROCESSING_OPTIONS = ("mean", "std", "scale", "resize", "crop", "input_forma
 
 
 def _given_preprocessing(options: LoadOptions) -> list[str]:
-    """Return the given preprocessing options, as on the command line."""
     plain = LoadOptions()
     return [f"-{name.replace('_', '-')}" for name in _PREPROCESSING_OPTIONS if getattr(options, name) != getattr(plain, name)]
 

@@ -26,11 +26,8 @@ from n2d2py.stages.options import LoadOptions
 
 
 def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
-    """Set the open input sizes of an ONNX file from -input-shape, or from given arrays.
-
-    Raises:
-        N2D2Error: E003 a text that is not a shape, E305 a shape that the file does not allow, an unknown input, open sizes.
-    """
+    """Set the open input sizes of an ONNX file from -input-shape, or from given arrays. Raise E003 for a text that is not a
+    shape, E305 a shape that the file does not allow, an unknown input, open sizes."""
     for name, sizes in _shapes(options.input_shape, [one.name for one in model.user_inputs]).items():
         model.set_sizes(name, sizes)
     _size_by_data(model, options)
@@ -39,21 +36,16 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
         raise open_sizes_error(model, opened, _find_sizes(model, options))
 
 
-_SIZES = (64, 224, 576, 1024, 16000)
-"""Sizes that are tried for open axes."""
+_SIZES = (64, 224, 576, 1024, 16000)  # sizes that are tried for open axes
 _PAIRS = ((32, 320), (48, 320), (64, 32))
 """Further sizes, of the other axes and of the last one: lines of text, an image with a short input."""
-_WIDTHS = 8
-"""Number of sizes of weights that are tried for the last axis."""
-_SECONDS, _BYTES = 10, 64 << 20
-"""Limits of the trials: CPU time, and size of the model."""
+_WIDTHS = 8  # number of sizes of weights that are tried for the last axis
+_SECONDS, _BYTES = 10, 64 << 20  # limits of the trials: CPU time, and size of the model
 
 
 def _find_sizes(model: OnnxModel, options: LoadOptions) -> dict[str, Shape]:
-    """Return sizes of the open inputs with which the model is imported; none if they are not found soon.
-
-    All open axes get one size, or the last one another one, such as that of a weight. A first axis that layers mix is time: it gets a size too.
-    """
+    """Return sizes of the open inputs with which the model is imported; none if they are not found soon. All open axes get one
+    size, or the last one another one, such as that of a weight. A first axis that layers mix is time: it gets a size too."""
     opened = [one for one in model.user_inputs if one.is_open]
     has_time = all(len(one.dims) == 2 and one.dims[0] is None and not one.kind for one in opened)
     start, first, lone = time.process_time(), _SIZES[0], _batch_axes(model)
@@ -85,11 +77,8 @@ def _filled(dims: Sequence[int | None], others: int, last: int) -> Shape:
 
 def _widths(model: OnnxModel) -> list[int]:
     """Return the sizes of matrices, in the order of the nodes that multiply with them."""
-    shapes = [
-        model.constants[node.input[1]].shape
-        for node in model.proto.graph.node
-        if node.op_type in ("MatMul", "Gemm", "RNN", "GRU", "LSTM") and node.input[1] in model.constants
-    ]
+    nodes = [node for node in model.proto.graph.node if node.op_type in ("MatMul", "Gemm", "RNN", "GRU", "LSTM")]
+    shapes = [model.constants[node.input[1]].shape for node in nodes if node.input[1] in model.constants]
     return list(dict.fromkeys(size for shape in shapes for size in shape[-2:]))[:_WIDTHS]
 
 
@@ -109,7 +98,6 @@ def _mixes_first_axis(model: OnnxModel, options: LoadOptions, sizes: Mapping[str
 
 
 def _size_by_data(model: OnnxModel, options: LoadOptions) -> None:
-    """Set the open sizes from given arrays."""
     opened = [one.name for one in model.user_inputs if one.is_open]
     if not opened or options.data is None:
         return
@@ -142,11 +130,11 @@ def _take(model: OnnxModel, name: str, sizes: tuple[int, ...], source: str) -> N
 
 def _shapes(given: str | int | Sequence[int] | None, names: list[str]) -> dict[str, tuple[int, ...]]:
     """Return the shapes by input name; one without name belongs to the only input."""
-    text = (
-        given if given is None or isinstance(given, str) else "x".join(map(str, [given] if isinstance(given, int) else given))
-    )
-    shapes: dict[str, tuple[int, ...]] = {}
-    for part in text.split(",") if text is not None else ():
+    if given is None:
+        return {}
+    sizes = [given] if isinstance(given, (int, str)) else given
+    text, shapes = "x".join(map(str, sizes)), {}
+    for part in text.split(","):
         name, equals, sizes = part.rpartition("=" if "=" in part else ":")  # names of tensors may have colons
         try:
             shape = tuple(int(size) for size in sizes.lower().split("x"))

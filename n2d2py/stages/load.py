@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,21 +15,20 @@ from n2d2py import log
 from n2d2py.arithmetic.frame import read_frame
 from n2d2py.contracts.ini import WeightStore, has_quantized_training, open_weights, refuse_quantized_training
 from n2d2py.contracts.ini.recipes import unignore_training_keys
-from n2d2py.data.database import Database, empty_database, has_database
+from n2d2py.data.database import empty_database, has_database
 from n2d2py.data.database.arrays import RandomItems, read_arrays
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
 from n2d2py.data.multi_input import open_multi_input
 from n2d2py.data.preprocessing import Preprocessing
-from n2d2py.data.provider import StimuliProvider, build_provider, read_environment, write_pre_samples
+from n2d2py.data.provider import build_provider, read_environment, write_pre_samples
 from n2d2py.data.sources import open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error, readable, require
 from n2d2py.exports import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
-from n2d2py.frontend.ini.post import read_post
-from n2d2py.frontend.ini.targets import read_targets
-from n2d2py.graph import FilePort, Graph, InputContract, channels, stimulus_shape
+from n2d2py.frontend.ini.targets import read_post, read_targets
+from n2d2py.graph import FilePort, Graph, InputContract, Precision, channels, stimulus_shape
 from n2d2py.ini import Document, Params, load_document, resolve_path
 from n2d2py.naming import MODEL_ENDINGS
 from n2d2py.operators.quantize import is_quantized
@@ -47,7 +45,6 @@ from n2d2py.stages.input_options import (
     refuse_for_several,
 )
 from n2d2py.stages.options import Data, Labels, LoadOptions
-from n2d2py.stages.parameters import with_layer_precisions
 from n2d2py.targets.target import ScoreTarget
 
 if TYPE_CHECKING:
@@ -92,13 +89,9 @@ class DataSet:
 
 @dataclass(frozen=True, repr=False)
 class LoadedNetwork:
-    """Result of the load stage: the float graph, its targets, the data, and the files it came from.
-
-    Attributes:
-        metadata: description of the data in an ONNX file.
-        weights: origin of the weights of an INI, with the recipes of its layers for training in batches of `batch_size`.
-        restored: the file computes scales at run time; the layers have the real values instead.
-    """
+    """The float graph, its targets, the data, and the files it came from. `metadata`: description of the data in an ONNX file.
+    `weights`: origin of the weights of an INI, with the recipes of its layers for training in batches of `batch_size`.
+    `restored`: the file computes scales at run time; the layers have the real values instead."""
 
     graph: Graph
     targets: list[ScoreTarget]
@@ -144,10 +137,7 @@ _CONVERTERS = {
 
 def load_stage(path: Source, options: LoadOptions, folder: Path = Path()) -> LoadedNetwork:
     """Read a network from a file, or ONNX from memory; `folder` holds weights and statistics of earlier runs, and new ones.
-
-    Raises:
-        N2D2Error: E101 and others for an unreadable file, E008 for a file other than INI, ONNX and TFLite.
-    """
+    Raise E101 and others for a file that cannot be read, E008 for a file other than INI, ONNX and TFLite."""
     params = load_params(options.parameters, options.target)
     if not isinstance(path, Path):
         network = _load_onnx(path, options, params, folder)
@@ -161,7 +151,7 @@ def load_stage(path: Source, options: LoadOptions, folder: Path = Path()) -> Loa
         what = f"the file type '{path.suffix or path.name}' is not supported"
         remedy = _CONVERTERS.get(path.suffix.lower(), "give an .ini, .onnx or .tflite file")
         raise N2D2Error("E008", what, where=Location(str(path)), remedy=remedy)
-    graph = with_layer_precisions(network.graph, params)
+    graph = _with_layer_precisions(network.graph, params)
     graph.verify()
     ports = (
         ", ".join(f"{one} {'x'.join(map(str, graph.shape(one)[1:]))}" for one in each) for each in (graph.inputs, graph.outputs)
@@ -175,6 +165,21 @@ def load_stage(path: Source, options: LoadOptions, folder: Path = Path()) -> Loa
         verb = "have" if len(graph.user_outputs) > 1 else "has"
         log.notice("'%s' %s the form of detections: -post %s exports them", outputs, verb, post)
     return _in_calls(replace(network, graph=graph))
+
+
+def _with_layer_precisions(graph: Graph, params: Params) -> Graph:
+    """Return a copy of the graph that knows the precisions of the `[layer]` sections of the export parameters. A section may
+    name a layer of the graph, or one that was merged into it."""
+    asked = {}
+    for name in params.layers:
+        values = params.layer_precision(name)
+        if any(value is not None for value in values.values()):
+            asked[name] = Precision.of(values)
+    if not asked:
+        return graph
+    result = graph.copy()
+    result.precisions |= {name: precision.over(result.precisions.get(name)) for name, precision in asked.items()}
+    return result
 
 
 def _warn_without_effect(network: LoadedNetwork) -> None:
@@ -204,11 +209,8 @@ def _in_calls(network: LoadedNetwork) -> LoadedNetwork:
 
 
 def with_data(network: LoadedNetwork, data: Data | None, labels: Labels | None, synthetic: int | None = None) -> LoadedNetwork:
-    """Return the network with other data, as if loaded with them; without `data` its own, else `synthetic` noise.
-
-    Raises:
-        N2D2Error: E4xx for data that cannot be read or do not fit.
-    """
+    """Return the network with other data, as if loaded with them; without `data` its own, else `synthetic` noise. Raise E4xx
+    for data that cannot be read or do not fit."""
     options = replace(network.options, data=data, labels=labels, synthetic=synthetic, read_data=True)
     if data is None:
         if network.data.sets or network.document is not None or synthetic is None or is_quantized(network.graph):
@@ -217,37 +219,6 @@ def with_data(network: LoadedNetwork, data: Data | None, labels: Labels | None, 
         loaded = load_stage(network.files[0], options, network.folder)
         return replace(network, data=loaded.data, mappings=loaded.mappings, options=options)
     return _in_calls(replace(network, data=_onnx_data(network.graph, options, network.metadata), options=options))
-
-
-@dataclass(frozen=True)
-class _IniStimuli:
-    """The stimuli of an INI.
-
-    Attributes:
-        provider: its pipeline over its database, or over the data of `-calib-data`.
-        override: the data of `-calib-data` that pass through the pipeline; None if there are none.
-        has_own: the database is that of the INI.
-    """
-
-    provider: StimuliProvider
-    override: Database | None
-    has_own: bool
-
-    @staticmethod
-    def open(document: Document, options: LoadOptions, folder: Path) -> _IniStimuli:
-        """Open the database and the pipeline; `folder` has the statistics of earlier runs."""
-        override = _given_database(document, options)
-        instead = (override or empty_database()) if options.data is not None else None
-        learning = options.training == "now"
-        provider = build_provider(document, seed=options.seed, cache=folder, instead=instead, learning=learning)
-        if options.input_format is not None:
-            provider = provider.with_frames(read_frame(options.input_format))
-        return _IniStimuli(provider, override, has_database(document) and provider.database is not instead)
-
-    @property
-    def has_validation(self) -> bool:
-        """True if the database of the INI has a validation set."""
-        return self.has_own and self.provider.sizes().get("Validation", 0) > 0
 
 
 def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
@@ -259,21 +230,23 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
     if not describing:
         refuse_quantized_training(document)
     several = bool(further_inputs(document))
-    stimuli = _IniStimuli.open(document, options, folder) if options.read_data and not several else None
+    stimuli = _IniStimuli(document, options, folder) if options.read_data and not several else None
     environment = stimuli.provider if stimuli else read_environment(document, for_data=options.extent == "all")
     weights = None if describing else _open_weights(stimuli, options, folder)
     graph = build_graph(document, (1, *environment.shape), weights, options.seed)
-    if weights is not None and options.weights is None and not options.training:
-        _warn_missing(weights, path)
+    if weights is not None and weights.initial and options.weights is None and not options.training:
+        what = f"weights are missing: {len(dict.fromkeys(weights.initial))} layers keep their random initial values"
+        remedy = "give -w PATH, or -w /dev/null to use random weights"
+        log.warning("W420", what, where=Location(str(path)), remedy=remedy)
     targets = read_targets(document, graph, describing=describing)
     for node in [] if describing else graph.prune():
         log.notice("layer '%s' is removed, as no target depends on it", node.name)
     files = [*document.files, *graph_files(document)]
     if weights is not None and weights.path is not None and weights.path.is_file():
         files.insert(len(document.files), weights.path)
-    data = DataSet({}) if stimuli is None else _provide_data(stimuli, options, folder)
+    data = DataSet({}) if stimuli is None else stimuli.data_set(folder)
     if several and options.read_data and options.data is not None:
-        data = _open_data(options, _sample_shapes(graph), integers=_integer_inputs(graph))
+        data = _open_data(options, _Inputs.of(graph))
     if options.class_names is not None:
         data = replace(data, contract=replace(data.contract, classes=class_names(options, OnnxMetadata())))
     if options.training:
@@ -288,36 +261,10 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
     return replace(network, mappings=mappings, batch_size=stimuli.provider.batch_size)
 
 
-def _open_weights(stimuli: _IniStimuli | None, options: LoadOptions, folder: Path) -> WeightStore:
-    """Return the weights of an INI: those of `-w`, else those that a training left in `folder`."""
-    weights = open_weights(
-        None if options.weights is None else str(options.weights),
-        has_validation=stimuli is not None and stimuli.has_validation,
-        folder=folder,
-        ignore_missing=options.ignore_missing,
-    )
-    if options.training == "now":
-        weights.recipes = {}
-    return weights
-
-
-def _warn_missing(weights: WeightStore, path: Path) -> None:
-    """Print W420 if layers keep their random initial values."""
-    if weights.initial:
-        what = f"weights are missing: {len(dict.fromkeys(weights.initial))} layers keep their random initial values"
-        remedy = "give -w PATH, or -w /dev/null to use random weights"
-        log.warning("W420", what, where=Location(str(path)), remedy=remedy)
-
-
 def graph_files(document: Document) -> list[Path]:
     """Return the ONNX files that a document names, and their encodings."""
-    named = [
-        section.text(key)
-        for section in document.sections
-        if section.has("Type") and section.text("Type") == "ONNX"
-        for key in ("File", "Encodings")
-        if section.has(key)
-    ]
+    onnx = [one for one in document.sections if one.has("Type") and one.text("Type") == "ONNX"]
+    named = [one.text(key) for one in onnx for key in ("File", "Encodings") if one.has(key)]
     return [path for path in (resolve_path(text, document.folder) for text in named) if path is not None]
 
 
@@ -330,88 +277,110 @@ def _mapping(document: Document, target: ScoreTarget, labels: Sequence[str]) -> 
     return read_labels_mapping(path, labels)
 
 
-def _given_database(document: Document, options: LoadOptions) -> Database | None:
-    """Return the data of `-calib-data` for the pipeline of an INI; None if they are network inputs already."""
-    if options.data is None or options.input_range is not None:
-        return None
-    transformed = any("Transformation" in section.name.partition(".")[2] for section in document.sections)
-    shape = read_environment(document).shape
-    return source_database(labelled_input(options, class_names(options, OnnxMetadata()))[0], shape, fit=not transformed)
+class _IniStimuli:
+    """The stimuli of an INI. `provider`: its pipeline over its database, or over the data of `-calib-data`. `override`: the
+    data of `-calib-data` that pass through the pipeline. `has_own`: the database is that of the INI."""
+
+    def __init__(self, document: Document, options: LoadOptions, folder: Path):
+        """Open the database and the pipeline; `folder` has the statistics of earlier runs."""
+        self.options, self.override, instead = options, None, None
+        if options.data is not None:
+            if options.input_range is None:  # else the data are network inputs already
+                transformed = any("Transformation" in section.name.partition(".")[2] for section in document.sections)
+                shape = read_environment(document).shape
+                data, _ = labelled_input(options, class_names(options, OnnxMetadata()))
+                self.override = source_database(data, shape, fit=not transformed)
+            instead = self.override or empty_database()
+        learning = options.training == "now"
+        provider = build_provider(document, seed=options.seed, cache=folder, instead=instead, learning=learning)
+        if options.input_format is not None:
+            provider = provider.with_frames(read_frame(options.input_format))
+        self.provider, self.has_own = provider, has_database(document) and provider.database is not instead
+
+    @property
+    def has_validation(self) -> bool:
+        """True if the database of the INI has a validation set."""
+        return self.has_own and self.provider.sizes().get("Validation", 0) > 0
+
+    def data_set(self, folder: Path) -> DataSet:
+        """Return the data of the INI combined with `-calib-data`; write statistics and `-pre-samples` into `folder`."""
+        provider, options = self.provider, self.options
+        sets = {name: provider.stimuli(name) for name, size in provider.sizes().items() if size}
+        first = next((name for name in ("Test", "Validation", "Learn") if name in sets), None)
+        steps = tuple(str(point) for point in provider.describe(first)) if first else ()
+        wanted = options.pre_samples
+        for step in steps:
+            (log.notice if wanted >= 0 else log.detail)("pipeline: %s", step)
+        if wanted >= 0:
+            written = write_pre_samples(provider, wanted, folder / "pre_samples")
+            log.notice("written: %d files in %s", len(written), folder / "pre_samples")
+        provider.write_statistics(folder)
+        data = DataSet(
+            sets,
+            provider.contract,
+            provider.value_range if first else None,
+            steps,
+            "\n".join(steps),
+            learned=provider.training_stimuli if options.training == "now" and "Learn" in sets else None,
+            draws=provider.draws,
+            random=options.data is None and isinstance(provider.database.items, RandomItems),
+        )
+        return data if options.data is None else self._with_given(data, open_data(options.data))
+
+    def _with_given(self, data: DataSet, given: InputData) -> DataSet:
+        """Return the data of the INI with those of `-calib-data`, which calibrate."""
+        provider = self.provider
+        if self.override is not None:
+            if self.has_own:
+                validation = provider.with_database(self.override).stimuli("Validation")
+                data = replace(data, sets={**data.sets, "Validation": validation}, value_range=None)
+            return replace(data, origin=f"{data.origin}{given.name} {len(self.override.items)}")
+        if provider.transforms:
+            what = "the data of -calib-data are used as model inputs without the transformations of the INI"
+            remedy = "give images or bytes without -input-range to apply the transformations"
+            log.warning("W408", what, where=str(given.path), remedy=remedy)
+        opened = _open_data(self.options, _Inputs({"": provider.shape}))
+        added = {"Validation": opened.sets["Validation"]} if self.has_own else opened.sets
+        return replace(data, sets={**data.sets, **added}, value_range=None, origin=data.origin + opened.origin)
 
 
-def _provide_data(stimuli: _IniStimuli, options: LoadOptions, folder: Path) -> DataSet:
-    """Return the data of an INI combined with `-calib-data`."""
-    provider, override, has_own = stimuli.provider, stimuli.override, stimuli.has_own
-    sizes = provider.sizes()
-    sets = {name: provider.stimuli(name) for name, size in sizes.items() if size}
-    first = next((name for name in ("Test", "Validation", "Learn") if name in sets), None)
-    steps = tuple(str(point) for point in provider.describe(first)) if first else ()
-    wanted = options.pre_samples
-    for step in steps:
-        (log.notice if wanted >= 0 else log.detail)("pipeline: %s", step)
-    if wanted >= 0:
-        written = write_pre_samples(provider, wanted, folder / "pre_samples")
-        log.notice("written: %d files in %s", len(written), folder / "pre_samples")
-    provider.write_statistics(folder)
-    data = DataSet(
-        sets,
-        provider.contract,
-        provider.value_range if first else None,
-        steps,
-        "\n".join(steps),
-        learned=provider.training_stimuli if options.training == "now" and "Learn" in sets else None,
-        draws=provider.draws,
-        random=options.data is None and isinstance(provider.database.items, RandomItems),
-    )
-    if options.data is None:
-        return data
-    name = open_data(options.data).name
-    if override is not None:
-        if has_own:
-            sets["Validation"] = provider.with_database(override).stimuli("Validation")
-            data = replace(data, sets=sets, value_range=None)
-        return replace(data, origin=f"{data.origin}{name} {len(override.items)}")
-    if provider.transforms:
-        what = "the data of -calib-data are used as model inputs without the transformations of the INI"
-        remedy = "give images or bytes without -input-range to apply the transformations"
-        log.warning("W408", what, where=str(open_data(options.data).path), remedy=remedy)
-    opened = _open_data(options, {"": provider.shape})
-    added = {"Validation": opened.sets["Validation"]} if has_own else opened.sets
-    return replace(data, sets={**sets, **added}, value_range=None, origin=data.origin + opened.origin)
+def _open_weights(stimuli: _IniStimuli | None, options: LoadOptions, folder: Path) -> WeightStore:
+    """Return the weights of an INI: those of `-w`, else those that a training left in `folder`."""
+    path, has_validation = options.weights, stimuli is not None and stimuli.has_validation
+    path = None if path is None else str(path)
+    weights = open_weights(path, has_validation=has_validation, folder=folder, ignore_missing=options.ignore_missing)
+    if options.training == "now":
+        weights.recipes = {}
+    return weights
 
 
-def _sample_shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of samples by input."""
-    return {name: tuple(graph.shape(name)[1:]) for name in graph.user_inputs}
+@dataclass(frozen=True)
+class _Inputs:
+    """The inputs of a network that take given data: the shapes of samples by name, those with integers such as ids, their forms
+    in the file, the name of the network, and the metadata of its file."""
+
+    shapes: dict[str, tuple[int, ...]]
+    integers: Collection[str] = ()
+    ports: Mapping[str, FilePort] = field(default_factory=dict)
+    network: str = ""
+    metadata: OnnxMetadata = OnnxMetadata()
+
+    @staticmethod
+    def of(graph: Graph) -> _Inputs:
+        shapes = {name: tuple(graph.shape(name)[1:]) for name in graph.user_inputs}
+        return _Inputs(shapes, {name for name in shapes if graph.kind(name)})
 
 
-def _integer_inputs(graph: Graph) -> set[str]:
-    """Return the integer inputs, such as ids."""
-    return {name for name in graph.user_inputs if graph.kind(name)}
-
-
-def _open_data(
-    options: LoadOptions,
-    inputs: dict[str, tuple[int, ...]],
-    metadata: OnnxMetadata = OnnxMetadata(),
-    network: str = "",
-    integers: Collection[str] = (),
-    ports: Mapping[str, FilePort] = MappingProxyType({}),
-) -> DataSet:
-    """Return the samples of given data for inputs of these shapes; labelled samples are scored too.
-
-    `ports`: the inputs as in the file.
-    """
-    data, names = labelled_input(options, class_names(options, metadata))
-    if len(inputs) > 1:
-        refuse_for_several(options, len(inputs))
-        stimuli = open_multi_input(data, inputs, options.input_range or (0.0, 1.0), integers, ports)
-        how = preprocessing(LoadOptions(input_range=options.input_range), (), metadata, network)
+def _open_data(options: LoadOptions, inputs: _Inputs) -> DataSet:
+    """Return the samples of given data; labelled samples are scored too."""
+    data, names = labelled_input(options, class_names(options, inputs.metadata))
+    if len(inputs.shapes) > 1:
+        refuse_for_several(options, len(inputs.shapes))
+        stimuli = open_multi_input(data, inputs.shapes, options.input_range or (0.0, 1.0), inputs.integers, inputs.ports)
+        how = preprocessing(LoadOptions(input_range=options.input_range), (), inputs.metadata, inputs.network)
         contract = InputContract(classes=tuple(names))
     else:
-        ((name, shape),) = inputs.items()
-        single = _SingleInput(name, shape, ports.get(name), name in integers, network)
-        stimuli, how, contract = _open_input(data, tuple(names), options, metadata, single)
+        stimuli, how, contract = _open_input(data, tuple(names), options, inputs)
     sets = {"Validation": stimuli}
     known = stimuli.labels >= 0
     if stimuli.boxes is not None:
@@ -423,34 +392,24 @@ def _open_data(
     return DataSet(sets, contract, steps=(f"{len(stimuli)} stimuli of {readable(data.name)}",), origin=_data_origin(how))
 
 
-@dataclass(frozen=True)
-class _SingleInput:
-    """The only input of a network: its name, the shape of a sample, its form in the file, and the name of the network."""
-
-    name: str
-    shape: tuple[int, ...]
-    port: FilePort | None
-    is_integer: bool
-    network: str
-
-
 def _open_input(
-    data: InputData, classes: tuple[str, ...], options: LoadOptions, metadata: OnnxMetadata, target: _SingleInput
+    data: InputData, classes: tuple[str, ...], options: LoadOptions, inputs: _Inputs
 ) -> tuple[Stimuli, Preprocessing, InputContract]:
     """Return the samples for a network with one input, their preprocessing, and the description of the input."""
-    port, shape, is_transposed = target.port, target.shape, False
+    ((name, whole),) = inputs.shapes.items()
+    port, shape, is_transposed = inputs.ports.get(name), whole, False
     is_images = data.is_folder and options.audio is None and options.sensor is None
     if is_images and port is not None and len(shape) == 3:
         is_transposed, shape = port.image_axes != (0, 1, 2), tuple(shape[axis] for axis in port.image_axes)
     kind = None if port is None or options.input_range is not None else port.type
-    how = preprocessing(options, shape, metadata, target.network, target.is_integer, kind)
+    how = preprocessing(options, shape, inputs.metadata, inputs.network, name in inputs.integers, kind)
     if is_transposed and how.source is not None:
-        what = f"-input-format requires an input (N, C, H, W) or (N, H, W, C), but '{target.name}' has other axes"
+        what = f"-input-format requires an input (N, C, H, W) or (N, H, W, C), but '{name}' has other axes"
         raise N2D2Error("E417", what, remedy="remove it")
-    stimuli = open_source(data, target.shape, how, port)
+    stimuli = open_source(data, whole, how, port)
     reals = not data.is_folder and read_arrays(data)[0].dtype.kind in "bf"
     bytes_known = not is_transposed and (not reals or how.from_metadata or how.declared is not None)
-    contract = how.contract(shape, classes, how.bgr if is_images else metadata.bgr, bytes_known)
+    contract = how.contract(shape, classes, how.bgr if is_images else inputs.metadata.bgr, bytes_known)
     unit = "images" if is_images else "sounds" if options.audio else "windows" if options.sensor else "samples"
     layout = "nhwc" if port is not None and port.channels_last else "nchw"
     log.notice("%s", input_text(how, shape, data, reals, f"{len(stimuli)} {unit}{_label_text(stimuli)}", layout))
@@ -458,7 +417,6 @@ def _open_input(
 
 
 def _label_text(stimuli: Stimuli) -> str:
-    """Return the number of boxes or classes of stimuli, as the end of a message."""
     if stimuli.boxes is not None:
         return f" with {sum(len(one) for one in stimuli.boxes if one is not None)} boxes"
     labels = stimuli.labels[stimuli.labels >= 0]
@@ -498,7 +456,6 @@ def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path)
 
 
 def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
-    """Raise E410 if -class-names has another number of names than every output has values."""
     outputs = {name: max(channels(graph.shape(name)), 2) for name in graph.user_outputs}
     if any(one.boxes is not None for one in data.sets.values()):
         return
@@ -514,7 +471,7 @@ def _declared_contract(graph: Graph, options: LoadOptions, metadata: OnnxMetadat
     shape = tuple(graph.shape(graph.user_inputs[0])[1:])
     if len(graph.user_inputs) > 1 or port.image_axes != (0, 1, 2):
         return InputContract(classes=names)
-    how = preprocessing(options, shape, metadata, graph.name, bool(_integer_inputs(graph)), port.type, silent=True)
+    how = preprocessing(options, shape, metadata, graph.name, bool(graph.kind(graph.user_inputs[0])), port.type, silent=True)
     known = how.from_metadata or how.declared is not None or how.by_formula or how.source is not None
     return how.contract(shape, names, options.bgr or metadata.bgr, known)
 
@@ -522,7 +479,7 @@ def _declared_contract(graph: Graph, options: LoadOptions, metadata: OnnxMetadat
 def _onnx_data(graph: Graph, options: LoadOptions, metadata: OnnxMetadata) -> DataSet:
     if options.read_data and options.data is not None:
         ports = dict(zip(graph.user_inputs, graph.user_input_ports, strict=True))
-        data = _open_data(options, _sample_shapes(graph), metadata, graph.name, _integer_inputs(graph), ports)
+        data = _open_data(options, replace(_Inputs.of(graph), ports=ports, network=graph.name, metadata=metadata))
         _check_names(graph, options, data)
         return data
     contract = _declared_contract(graph, options, metadata)

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.arithmetic.exact import round_up
+from n2d2py.errors import InternalError, N2D2Error, result_unless
 from n2d2py.exports import Target
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.checker import check_plan, refuse_violations
+from n2d2py.memory.constants import place_constants
 from n2d2py.memory.from_graph import PlannedNetwork, ScratchPlanner, memory_problem
 from n2d2py.memory.memories import moving_cost, shares
 from n2d2py.memory.plan import MemoryPlan
-from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.problem import MemoryProblem, residual_sums
 from n2d2py.memory.scratch import place_scratch
 from n2d2py.memory.settings import MODES, WHOLE_MODES, Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import fusable_pairs, fuse_residual_adds
-from n2d2py.stages.constants import log_constants, place_in_memories
-from n2d2py.stages.packed_activations import log_packing, plan_packed
-from n2d2py.stages.strips import plan_in_strips, suggest_strips
+from n2d2py.stages.memory_changes import log_packing, plan_in_strips, plan_packed, suggest_strips
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
 """Strategies that can place a sum over its operand without a separate layer."""
-_NO_TARGET = Target[Any]()
-"""Its kernels add no residuals and have no workspaces."""
+_NO_TARGET = Target[Any]()  # its kernels add no residuals and have no workspaces
+_MEMORY = "memory %s: %s bytes, %.1f %% of the bytes that an inference moves"
+_RESERVED = (0, 1 / 8, 1 / 4, 1 / 2, 3 / 4)  # parts of the first memory that are tried for constants that start-up copies there
+_ALIGNMENT = 8  # bytes, to a multiple of which each state is rounded up
 
 
 def plan_stage(graph: QuantGraph, params: Params, target: Target[Any] = _NO_TARGET) -> PlannedNetwork:
@@ -37,7 +38,7 @@ def plan_stage(graph: QuantGraph, params: Params, target: Target[Any] = _NO_TARG
     state_bytes, settings = graph.state_bytes, Settings.of(params)
     if state_bytes and settings.budget > 0 and settings.state_memory is None:
         params = params.with_values({"MemoryBudget": max(settings.budget - state_bytes, 1)})
-    network = place_in_memories(lambda each: plan_network(graph, each, target), params, target)
+    network = _place_in_memories(lambda each: plan_network(graph, each, target), params, target)
     plan = network.plan
     growth = plan.arena_bytes - (plan.tensor_arena_bytes or plan.arena_bytes)
     inside = f", of which {growth:,} for scratch," if growth else ""
@@ -45,10 +46,9 @@ def plan_stage(graph: QuantGraph, params: Params, target: Target[Any] = _NO_TARG
     log.notice("arena: %s bytes%s for %s of tensors (%s%s), checked", *sizes, _mode_text(plan), _bound_text(plan))
     moved = shares(network.problem, plan)
     for memory, used in zip(plan.memories, plan.used, strict=False):
-        name, share = memory.name, 100 * moved[memory.name]
-        log.notice("memory %s: %s bytes, %.1f %% of the bytes that an inference moves", name, f"{used:,}", share)
+        log.notice(_MEMORY, memory.name, f"{used:,}", 100 * moved[memory.name])
     if plan.roms:
-        log_constants(plan, moved)
+        _log_constants(plan, moved)
     if state_bytes:
         where = f"in {plan.state_memory.name}" if plan.state_memory else "after the arena"
         log.notice("states: %s more bytes %s, kept between calls", f"{state_bytes:,}", where)
@@ -58,13 +58,9 @@ def plan_stage(graph: QuantGraph, params: Params, target: Target[Any] = _NO_TARG
 
 
 def plan_network(graph: QuantGraph, params: Params, target: Target[Any] = _NO_TARGET) -> PlannedNetwork:
-    """Plan the arena of a typed network by the export parameters, with the workspaces of the target's kernels.
-
-    The target's convolutions add residuals if they can, and if that needs no more memory.
-
-    Raises:
-        N2D2Error: E60x; the checker refuses a plan that would overwrite a live byte.
-    """
+    """Plan the arena of a typed network by the export parameters, with the workspaces of the target's kernels. The target's
+    convolutions add residuals if they can, and if that needs no more memory. Raise E60x; the checker refuses a plan that would
+    overwrite a live byte."""
     placer = scratch_planner(params, target)
     network, _ = placer(_smallest(graph, params, target.adds_residuals, placer))
     refuse_violations(check_plan(network.problem, network.plan))
@@ -119,27 +115,20 @@ def _plan_unchanged(graph: QuantGraph, params: Params, adds_residuals: bool) -> 
 
 
 def _plan_by(problem: MemoryProblem, fused: MemoryProblem, settings: Settings) -> tuple[MemoryProblem, MemoryPlan]:
-    """Return `fused` and its plan if fused sums need no more memory, else the problem without.
-
-    Raises:
-        N2D2Error: as `plan_memory`.
-    """
+    """Return `fused` and its plan if fused sums need no more memory, else the problem without."""
     if not settings.optimize_buffer or settings.stream_input or settings.strategy not in WITH_SUMS:
         return problem, plan_memory(problem, settings)
+    planning = partial(plan_memory, settings=settings)
     if settings.tensor_memories:
-        unfused, other = plan_memory(problem, settings), plan_memory(fused, settings)
-        return (fused, other) if moving_cost(fused, other) <= moving_cost(problem, unfused) else (problem, unfused)
+        return smaller_plan(problem, fused, planning, moving_cost)
     if settings.by_strategy:
-        return smaller_plan(problem, fused, lambda each: plan_memory(each, settings))
+        return smaller_plan(problem, fused, planning)
     other = _whole_plan(fused, settings)
-    try:
-        plan = plan_memory(problem, settings)
-    except N2D2Error as error:
-        if error.code != "E607" or other is None:
-            raise
-        return fused, other
     if other is None:
-        return problem, plan
+        return problem, planning(problem)
+    plan = result_unless("E607", planning, problem)
+    if plan is None:
+        return fused, other
     if settings.budget > 0:  # the faster of what fits
         better = MODES.index(other.options["MemoryMode"]) <= MODES.index(plan.options["MemoryMode"])
     else:
@@ -148,11 +137,14 @@ def _plan_by(problem: MemoryProblem, fused: MemoryProblem, settings: Settings) -
 
 
 def smaller_plan(
-    problem: MemoryProblem, fused: MemoryProblem, plan: Callable[[MemoryProblem], MemoryPlan]
+    problem: MemoryProblem,
+    fused: MemoryProblem,
+    plan: Callable[[MemoryProblem], MemoryPlan],
+    cost: Callable[[MemoryProblem, MemoryPlan], float] = lambda problem, plan: plan.arena_bytes,
 ) -> tuple[MemoryProblem, MemoryPlan]:
-    """Return `fused` and its plan if it needs no more memory than `problem`, else `problem` and its plan."""
-    found, other = plan(problem), plan(fused)
-    return (fused, other) if other.arena_bytes <= found.arena_bytes else (problem, found)
+    """Return `fused` and its plan if it costs no more than `problem`, else `problem` and its plan."""
+    plans = [(each, plan(each)) for each in (problem, fused)]
+    return min(reversed(plans), key=lambda one: cost(*one))
 
 
 def _whole_plan(problem: MemoryProblem, settings: Settings) -> MemoryPlan | None:
@@ -177,8 +169,73 @@ def _mode_text(plan: MemoryPlan) -> str:
 
 
 def _bound_text(plan: MemoryPlan) -> str:
-    """Return what is known about smaller plans."""
     if plan.bound is None:
         return ""
     gap = (plan.tensor_arena_bytes or plan.arena_bytes) - plan.bound
     return ", smallest" if gap <= 0 else f", at least {plan.bound:,}, gap {gap / plan.bound:.1%}"
+
+
+def _place_in_memories(planning: Callable[[Params], PlannedNetwork], params: Params, target: Target[Any]) -> PlannedNetwork:
+    """Plan the network with its constants and states in the memories of the parameters: tensors and constants share the first
+    memory where both are accessed most. Raise E607 where the memories are too small, E608 for a target that does not place
+    constants."""
+    settings = Settings.of(params)
+    network = planning(params)
+    if not settings.roms and settings.state_memory is None:
+        return network
+    if target.constant_needs(network.graph, network.plan, params.as_dict()) is None:
+        what = "Memories: this export does not place constants and states, the kinds rom and states"
+        raise N2D2Error("E608", what, where="export parameters", remedy="remove these memories, or export for microcontrollers")
+    if settings.roms:
+        network = min(_candidates(network, planning, params, target), key=lambda each: moving_cost(each.problem, each.plan))
+    network = replace(network, plan=replace(network.plan, state_memory=_state_memory(network.graph, settings)))
+    refuse_violations(check_plan(network.problem, network.plan))
+    return network
+
+
+def _candidates(
+    network: PlannedNetwork, planning: Callable[[Params], PlannedNetwork], params: Params, target: Target[Any]
+) -> Iterator[PlannedNetwork]:
+    """Yield plans that leave different numbers of bytes of the first memory to constants: `network`, and those of smaller
+    memories."""
+    settings, early = Settings.of(params), params.as_dict().get("CopyWeights") == "double"
+    whole = settings.tensor_memories[0].bytes if settings.tensor_memories else 0
+    for room in sorted({int(whole * part) for part in _RESERVED}):
+        candidate = result_unless("E607", _reserving, room, settings, params, planning) if room else network
+        if candidate is None:
+            return
+        constants = target.constant_needs(candidate.graph, candidate.plan, params.as_dict()) or ()
+        for reserved in sorted({room, max(room, whole - candidate.plan.used[0])}) if whole else (0,):
+            plan = place_constants(candidate.plan, constants, settings.roms, reserved, whole - reserved, early)
+            yield replace(candidate, plan=plan)
+
+
+def _reserving(room: int, settings: Settings, params: Params, planning: Callable[[Params], PlannedNetwork]) -> PlannedNetwork:
+    first = settings.tensor_memories[0]
+    others = (text for text in params["Memories"] if not text.startswith(f"{first.name}:"))
+    network = planning(params.with_values({"Memories": (f"{first.name}:{first.bytes - room}:{first.cost}", *others)}))
+    memories = (replace(network.plan.memories[0], reserved=room), *network.plan.memories[1:])
+    return replace(network, plan=replace(network.plan, memories=memories))
+
+
+def _state_memory(graph: QuantGraph, settings: Settings) -> Any:
+    """Return the memory of the states; None if there is none, or if there are no states. Raise E607 where it is too small."""
+    memory = settings.state_memory
+    if memory is not None and not graph.states:
+        log.warning("W109", f"the memory {memory.name} has no effect: the network has no states", remedy="remove it")
+        return None
+    size = sum(round_up(graph.tensors[name].bytes, _ALIGNMENT) for name in graph.state_inputs)
+    if memory is not None and size > memory.bytes:
+        what = f"the memory {memory.name} has {memory.bytes:,} bytes, and the states take {size:,}"
+        raise N2D2Error("E607", what, where="export parameters", remedy="make it larger")
+    return memory
+
+
+def _log_constants(plan: MemoryPlan, moved: Mapping[str, float]) -> None:
+    """Say where the constants are; `moved`: by memory the share of the bytes that an inference moves."""
+    for rom in plan.roms:
+        stored = sum(one.bytes for one in plan.constants if one.home == rom.name)
+        log.notice(_MEMORY, rom.name, f"{stored:,}", 100 * moved[rom.name])
+    loaded = sum(one.bytes for one in plan.constants if one.memory != one.home and one.copy is None)
+    copied = sum(one.bytes for one in plan.copies.values())
+    log.notice("constants: start-up copies %s bytes, an inference %s", f"{loaded:,}", f"{copied:,}")

@@ -8,25 +8,23 @@ from dataclasses import replace
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import N2D2Error, join_names
+from n2d2py.errors import N2D2Error, join_names, result_unless
 from n2d2py.exports import Target
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.modes import budget_curve, peak_layers
-from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.settings import MODES, STRATEGIES, Settings
+from n2d2py.memory.strategies import budget_curve, peak_layers
 from n2d2py.memory.strips import SliceCut
 from n2d2py.stages.calibrate import AssumedRanges, calibrate_stage
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.memory import plan_network, scratch_planner
+from n2d2py.stages.memory_changes import StripTrials
 from n2d2py.stages.options import RunOptions, quant_options
 from n2d2py.stages.quantize import quantize_stage
-from n2d2py.stages.strips import StripTrials
 from n2d2py.targets import text_table
 
-_MOST_EXTRA = 25
-"""Per cent of work done twice up to which the curve of strips goes."""
+_MOST_EXTRA = 25  # per cent of work done twice up to which the curve of strips goes
 _ASSUMED = (
     AssumedRanges(),
     AssumedRanges((1.0, 3.0), -0.1, -1.0, text="different ranges"),
@@ -38,32 +36,25 @@ _TITLES = ("strategy", "arena", "bound", "plan s", "layers at the peak")
 
 
 def memory_report(network: LoadedNetwork, options: RunOptions, target: Target[Any]) -> str:
-    """Return a table: for each strategy the arena of the export of `target`, the bound where it has one, the seconds of planning and
-    proving, and the layers that run while the most bytes are live; then the modes, and what a budget costs.
+    """Return a table: for each strategy the arena of the export of `target`, the bound where it has one, the seconds of
+    planning and proving, and the layers that run while the most bytes are live; then the modes, and what a budget costs.
 
     Arenas are those of a real export: sums are part of convolutions, and kernels have their scratch. A calibration is not
-        needed, for
-    bytes do not depend on ranges; where they do, the arenas that were found for other ranges are named.
-
-    Raises:
-        N2D2Error: E007 a target that places its memory itself, E51x layers that the export has no arithmetic for.
+    needed, for bytes do not depend on ranges; where they do, the arenas that were found for other ranges are named. Raise E007
+    for a target that places its memory itself, E51x layers that the export has no arithmetic for.
     """
     if not target.needs_plan:
         raise N2D2Error("E007", f"-memory-report: {target.name} places its memory itself", remedy="leave out -export")
     graphs = _typed(network, options)
     graph, params = next(graphs)[1], network.params
-    free = params.with_values(
-        {"MemoryBudget": -1, "MemoryMode": "auto", "StreamInput": False, "MaxExtraMacs": 0, "Memories": ()}
-    )
+    plain = {"MemoryBudget": -1, "MemoryMode": "auto", "StreamInput": False, "MaxExtraMacs": 0, "Memories": ()}
+    free = params.with_values(plain)
     ways: dict[str, dict[str, Any]] = {name: {"MemoryManagerStrategy": name} for name in STRATEGIES}
     ways["OptimizeStream, input by rows"] = {"MemoryManagerStrategy": "OptimizeStream", "StreamInput": True}
     ways |= {f"MemoryMode={mode}": {"MemoryMode": mode} for mode in MODES}
     rows = [_row(graph, title, free.with_values(values), target) for title, values in ways.items()]
-    head = [
-        _head(graph),
-        f"-export {target.name}: {_arena(graph, params, target)}",
-        *_open(graph, graphs, network, options, target),
-    ]
+    arena = f"-export {target.name}: {_arena(graph, params, target)}"
+    head = [_head(graph), arena, *_open(graph, graphs, network, options, target)]
     table = text_table(_TITLES, rows, left=(0, len(_TITLES) - 1))
     return "\n".join([*head, table, _curves(graph, params)]) + _strips(graph, free, target)
 
@@ -92,15 +83,8 @@ def _open(
     chosen, params = options.quantization, network.params
     lines = []
     mixed = quant_options(options.calibration, chosen, network.options.target, params.as_dict()).mixed
-    asked = [
-        name
-        for name, value in (
-            ("-mixed-precision", mixed),
-            ("-flash-budget", chosen.flash_budget),
-            ("-ram-budget", chosen.ram_budget),
-        )
-        if value and chosen.integer
-    ]
+    by_stimuli = {"-mixed-precision": mixed, "-flash-budget": chosen.flash_budget, "-ram-budget": chosen.ram_budget}
+    asked = [name for name, value in by_stimuli.items() if value and chosen.integer]
     if asked:
         lines.append(f"the arenas are those without {join_names(asked)}: calibration stimuli decide which tensors have 16 bits")
     plain = _arena(graph, params, target)
@@ -112,15 +96,12 @@ def _open(
 
 
 def _head(graph: QuantGraph) -> str:
-    problem = memory_problem(graph)
-    return (
-        f"{graph.name}: {len(problem.ops)} layers, {len(problem.tensors)} tensors of {problem.tensor_bytes:,} bytes, "
-        f"{abs(graph.bits)}-bit {'elements' if graph.bits > 0 else 'floating point'}"
-    )
+    problem, kind = memory_problem(graph), "elements" if graph.bits > 0 else "floating point"
+    size = f"{len(problem.ops)} layers, {len(problem.tensors)} tensors of {problem.tensor_bytes:,} bytes"
+    return f"{graph.name}: {size}, {abs(graph.bits)}-bit {kind}"
 
 
 def _arena(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
-    """Return the size of the arena under the export parameters, as text."""
     try:
         plan = plan_network(graph, params, target).plan
     except N2D2Error as error:
@@ -164,17 +145,9 @@ def _strips(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
 
 def _row(graph: QuantGraph, title: str, params: Params, target: Target[Any]) -> tuple[str, ...]:
     start = time.perf_counter()
-    try:
-        network = plan_network(graph, params, target)
-    except N2D2Error as error:
-        if error.code != "E606":
-            raise
+    network = result_unless("E606", plan_network, graph, params, target)
+    if network is None:
         return title, "needs ortools", "", "", ""
-    plan: MemoryPlan = network.plan
-    return (
-        title,
-        f"{plan.arena_bytes:,}",
-        "" if plan.bound is None else f"{plan.bound:,}",
-        f"{time.perf_counter() - start:.2f}",
-        join_names(peak_layers(network.problem, plan), 2),
-    )
+    plan, seconds = network.plan, f"{time.perf_counter() - start:.2f}"
+    bound = "" if plan.bound is None else f"{plan.bound:,}"
+    return title, f"{plan.arena_bytes:,}", bound, seconds, join_names(peak_layers(network.problem, plan), 2)

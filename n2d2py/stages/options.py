@@ -301,20 +301,14 @@ def suit_calibration(calibration: CalibrationOptions, quantization: Quantization
 
 
 def check_options(options: RunOptions) -> None:
-    """Refuse values that no option can have.
-
-    Raises:
-        N2D2Error: E506 an unknown precision, E003 other values out of range, E007 two that exclude each other.
-    """
+    """Refuse values that no option can have. Raise E506 for an unknown precision, E003 other values out of range, E007 two that
+    exclude each other."""
     chosen, score = options.quantization, options.score
     if chosen.bits not in (8, 16, 32, -16, -32, -64):
-        raise N2D2Error(
-            "E506",
-            f"-nbbits {chosen.bits} is not supported",
-            remedy=f"for {chosen.bits}-bit weights use -nbbits 8 -wt-bits {chosen.bits}"
-            if 2 <= chosen.bits <= 7
-            else "use 8 or 16 for integers, -32 or -64 for floating point, or -16 for float16 weights",
-        )
+        remedy = "use 8 or 16 for integers, -32 or -64 for floating point, or -16 for float16 weights"
+        if 2 <= chosen.bits <= 7:
+            remedy = f"for {chosen.bits}-bit weights use -nbbits 8 -wt-bits {chosen.bits}"
+        raise N2D2Error("E506", f"-nbbits {chosen.bits} is not supported", remedy=remedy)
     if chosen.weight_bits not in (0, 2, 3, 4, 5, 6, 7, 8):
         raise N2D2Error("E003", f"-wt-bits {chosen.weight_bits} is not supported", remedy="give 2 to 8, or 0 to follow -nbbits")
     if chosen.weight_bits and chosen.flash_budget:

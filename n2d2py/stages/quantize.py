@@ -61,15 +61,9 @@ def quantize_stage(
     calibrated: Calibration | LoadedNetwork, options: QuantizationOptions, choices: Collection[str] = ()
 ) -> QuantizedNetwork:
     """Return the typed network for the target that it was loaded for: integers from a calibration, or floating point from a
-    loaded network.
-
-    `choices` are the names of options that were asked for and choose integers: W503 warns of those without effect on a
-    pre-quantized network.
-
-    Raises:
-        N2D2Error: E51x, all layers without integer arithmetic together; E520, E521 budgets that cannot be met; E506 for another
-            width than that of the file.
-    """
+    loaded network. `choices` are the names of options that were asked for and choose integers: W503 warns of those without
+    effect on a pre-quantized network. Raise E51x for all layers without integer arithmetic together; E520, E521 budgets that
+    cannot be met; E506 for another width than that of the file."""
     if isinstance(calibrated, LoadedNetwork):
         network, report = fuse_stage(calibrated, integer=False, rounding=False)
         return QuantizedNetwork(network, report, float_graph(network.graph, options.bits), network.graph)
@@ -87,11 +81,8 @@ def _keep_better(
     calibrated: Calibration, options: QuantizationOptions, quantized: QuantizedNetwork, checked: CheckedOutputs
 ) -> tuple[QuantizedNetwork, CheckedOutputs]:
     """Return the network, or that of the default if an output with more bits or more corrections is worse than with the
-    default.
-
-    Each output is judged alone, and its rows by their own variance: the power of all outputs together hides small numbers.
-    If there are enough samples, those that judge correct neither of the two networks.
-    """
+    default. Each output is judged alone, and its rows by their own variance: the power of all outputs together hides small
+    numbers. If there are enough samples, those that judge correct neither of the two networks."""
     quality = calibrated.options.quality
     if not checked.observed.checked or (quality != "best" and not options.mixed) or options.bits != 8:
         return quantized, checked
@@ -113,7 +104,8 @@ def _keep_better(
 
 
 def _quantize_variant(calibrated: Calibration, way: Variant, checking: Observed) -> tuple[QuantGraph, bool]:
-    """Return the network in another way, if it can be exported, and whether it was computed without the stimuli of `checking`."""
+    """Return the network in another way, if it can be exported, and whether it was computed without the stimuli of
+    `checking`."""
     calibrated = _calibrate_variant(calibrated, way)
     quantized = _quantize(calibrated, way.quantization, ())
     if quantized.observed is not None:
@@ -126,7 +118,6 @@ def _quantize_variant(calibrated: Calibration, way: Variant, checking: Observed)
 
 
 def _calibrate_variant(calibrated: Calibration, way: Variant) -> Calibration:
-    """Return the calibration for a variant."""
     if way.precisions or way.calibration != calibrated.options or way.quantization.bits == 16:
         graph, observed = calibrated.network.graph.copy(), calibrated.observed
         graph.precisions.update({name: one.over(graph.precisions.get(name)) for name, one in way.precisions.items()})
@@ -150,8 +141,7 @@ def _quantize(calibrated: Calibration, options: QuantizationOptions, choices: Co
         log.notice("without calibration samples, weights are rounded to nearest, without bias correction")
     search = None
     if options.flash_budget or options.ram_budget:
-        fitted = fit_budgets(network, observed, chosen, options)
-        network, observed, chosen, search = fitted.network, fitted.observed, fitted.options, fitted.search
+        network, observed, chosen, search = fit_budgets(network, observed, chosen, options)
     if options.weight_bits:
         observed = replace(observed, graph=with_low_bit_weights(observed.graph, options.weight_bits))
         _tell_narrow(observed.graph, options.weight_bits)
@@ -163,7 +153,6 @@ def _quantize(calibrated: Calibration, options: QuantizationOptions, choices: Co
 
 
 def _tell_narrow(graph: Graph, bits: int) -> None:
-    """Print how many layers and weights -wt-bits applies to."""
     weights, width = weight_counts(graph), {node.name: graph.precision(node).weight_bits for node in graph.nodes}
     reached = [count for name, count in weights.items() if width[name] == bits]
     text = "-wt-bits: %d of %d layers with weights, %.1f %% of the weights"
@@ -176,10 +165,8 @@ def _as_computed(graph: QuantGraph, network: LoadedNetwork) -> QuantGraph:
     return graph if target is None else find_target(target).as_computed(graph, network.params.as_dict())
 
 
-_NAMED = 3
-"""Layers in floating point that the warning names."""
-_SHOWN = 12
-"""Layers in floating point that the table on the terminal has."""
+_NAMED = 3  # layers in floating point that the warning names
+_SHOWN = 12  # layers in floating point that the table on the terminal has
 
 
 def log_float_layers(graph: QuantGraph, real: Graph) -> None:
@@ -199,11 +186,8 @@ def log_float_layers(graph: QuantGraph, real: Graph) -> None:
 
 
 def check_prequantized(bits: int, choices: Collection[str]) -> None:
-    """Warn of `choices`, the options that choose integers, which a pre-quantized network brings: all but the arithmetic of rescaling.
-
-    Raises:
-        N2D2Error: E506 for another width than that of the file.
-    """
+    """Warn of `choices`, the options that choose integers, which a pre-quantized network brings: all but the arithmetic of
+    rescaling. Raise E506 for another width than that of the file."""
     if bits != 8:
         what = f"-nbbits {bits} is not possible for a model that is already quantized to 8 bits"
         raise N2D2Error("E506", what, remedy="use -nbbits 8, or -nbbits -32 for floating point without rounding")

@@ -22,9 +22,16 @@ from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime import FloatNetwork, Network, Runner, Simulator
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import ScoreOptions
-from n2d2py.stages.score_boxes import TARGET, detection_score, detector_of, found_boxes, with_pipeline
-from n2d2py.stages.score_words import TARGET as WORDS
-from n2d2py.stages.score_words import read_recordings, word_score
+from n2d2py.stages.score_decisions import (
+    DETECTIONS,
+    WORDS,
+    detection_score,
+    detector_of,
+    found_boxes,
+    read_recordings,
+    with_pipeline,
+    word_score,
+)
 from n2d2py.targets import Score, Scorer, write_target_files
 from n2d2py.targets.target import ScoreTarget
 
@@ -49,11 +56,8 @@ def simulated_name(bits: int) -> str:
 
 
 def scored_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli | None:
-    """Return the stimuli of `-test`, `-nb-test` or `-test-index`: the Test set, else Validation; None without any.
-
-    Raises:
-        N2D2Error: E513 when `-test-index` is beyond the set.
-    """
+    """Return the stimuli of `-test`, `-nb-test` or `-test-index`: the Test set, else Validation; None without any. Raise E513
+    when `-test-index` is beyond the set."""
     stimuli = network.data.get("Test")
     if stimuli is None:
         stimuli = network.data.get("Validation")
@@ -70,6 +74,13 @@ def scored_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli | N
             raise N2D2Error("E513", what, remedy=f"give 0 to {len(stimuli) - 1}")
         return stimuli.take([options.index])
     return stimuli if options.stimuli < 0 else stimuli.sample_evenly(options.stimuli)
+
+
+def label_ids(stimuli: Stimuli, first: int, stop: int) -> np.ndarray:
+    """Return the label ids of stimuli [first, stop): (N,), or (N, H, W) for each pixel."""
+    if stimuli.label_map is None:
+        return stimuli.labels[first:stop]
+    return np.stack([stimuli.label_map(index) for index in range(first, stop)])
 
 
 def expected_labels(network: LoadedNetwork, target_name: str, labels: np.ndarray) -> np.ndarray:
@@ -119,55 +130,52 @@ def score_stage(
     network: LoadedNetwork, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, folder: Path, as_json: bool = False
 ) -> Scores:
     """Score the float graph and, when given, the typed one over all stimuli; writes the target folders (`as_json`: with the
-    results of every stimulus as JSON).
-
-    Batches are worked on by all cores; results do not depend on their number.
-    """
+    results of every stimulus as JSON). Batches are worked on by all cores; results do not depend on their number."""
     if stimuli.boxes is not None:
         return _detection_scores(network, graph, quantized, stimuli, folder)
     tensors = [target.tensor for target in network.targets]
     engine = FloatEngine(graph, taps=tensors, threads=1)
 
-    def run(numbered: tuple[int, Batch]) -> tuple[Batch, dict, dict]:
-        start, batch = numbered
-        if stimuli.label_map is not None:
-            maps = np.stack([stimuli.label_map(start + index) for index in range(len(batch[0]))])
-            batch = (batch[0], maps, batch[2])
-        values = engine.run(batch[0])
-        stored = simulate(quantized, quantize_inputs(quantized, [batch[0]])) if quantized is not None else {}
-        return batch, {name: values[name] for name in tensors}, {name: stored[name] for name in stored}
+    def run(numbered: tuple[int, Batch]) -> tuple[Batch, list[dict[str, np.ndarray]]]:
+        start, (x, _, names) = numbered
+        results = [engine.run(x)]
+        if quantized is not None:
+            results.append(simulate(quantized, quantize_inputs(quantized, [x])))
+        batch = x, label_ids(stimuli, start, start + len(x)), names
+        return batch, [{name: values[name] for name in tensors} for values in results]
 
-    floats = [Scorer(t, class_names(network, t)) for t in network.targets]
-    typed = (
-        []
-        if quantized is None
-        else [Scorer(t, class_names(network, t), type=quantized.type(t.tensor)) for t in network.targets]
-    )
+    scorers = _scorers(network, quantized)
     size = stimuli.calls or batch_size(graph)
     batches = ordered_map(run, zip(range(0, len(stimuli), size), stimuli.batches(size), strict=True))
-    for (x, labels, names), values, stored in log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch"):
+    for (x, labels, names), results in log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch"):
         for index, target in enumerate(network.targets):
             expected = expected_labels(network, target.name, labels)
-            floats[index].add(values[target.tensor], expected, names, inputs=x)
-            if typed:
-                typed[index].add(stored[target.tensor], expected, names, inputs=x)
+            for by_target, values in zip(scorers.values(), results, strict=True):
+                by_target[index].add(values[target.tensor], expected, names, inputs=x)
     scores = Scores()
-    for index in range(len(network.targets)):
-        scores.add("float", floats[index].result())
+    for index, target in enumerate(network.targets):
+        found = {label: by_target[index].result() for label, by_target in scorers.items()}
+        for label, score in found.items():
+            scores.add(label, score)
         if network.document is None:
-            warn_of_score(floats[index].result(), network.data.contract.source)
-        if quantized is not None:
-            scores.add(simulated_name(quantized.bits), typed[index].result())
-        write_target_files(
-            folder, (typed or floats)[index].result(), "export" if typed else "test", network.targets[index].hue, as_json
-        )
+            warn_of_score(found["float"], network.data.contract.source)
+        tag = "test" if quantized is None else "export"
+        write_target_files(folder, list(found.values())[-1], tag, target.hue, as_json)
     return scores
+
+
+def _scorers(network: LoadedNetwork, quantized: QuantGraph | None) -> dict[str, list[Scorer]]:
+    """Return a scorer for each target, by the label of what computes the outputs."""
+    scorers = {"float": [Scorer(target, class_names(network, target)) for target in network.targets]}
+    if quantized is not None:
+        kinds = [(target, quantized.type(target.tensor)) for target in network.targets]
+        scorers[simulated_name(quantized.bits)] = [Scorer(one, class_names(network, one), type=kind) for one, kind in kinds]
+    return scorers
 
 
 def _detection_scores(
     network: LoadedNetwork, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, folder: Path
 ) -> Scores:
-    """`score_stage` for detections and labelled boxes."""
     engine, size = FloatEngine(graph, threads=1), stimuli.calls or batch_size(graph)
     graphs = {"float": graph} if quantized is None else {"float": graph, simulated_name(quantized.bits): quantized}
     detectors = [one for one in (detector_of(network, one) for one in graphs.values()) if one is not None]
@@ -176,17 +184,15 @@ def _detection_scores(
         values = [engine.run(batch[0])]
         if quantized is not None:
             values.append(simulate(quantized, quantize_inputs(quantized, [batch[0]])))
-        return [
-            found_boxes(detector, [each[name] for name in graph.user_outputs])
-            for detector, each in zip(detectors, values, strict=True)
-        ]
+        outputs = [[each[name] for name in graph.user_outputs] for each in values]
+        return list(map(found_boxes, detectors, outputs))
 
     batches = ordered_map(run, stimuli.batches(size))
     outputs = list(log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch"))
     scores = Scores()
     for label, detector, each in zip(graphs, detectors, zip(*outputs, strict=True), strict=True):
         scores.add(label, detection_score(detector.names, [one for batch in each for one in batch], stimuli))
-    write_target_files(folder, scores.rows[TARGET][-1][1], "test" if quantized is None else "export")
+    write_target_files(folder, scores.rows[DETECTIONS][-1][1], "test" if quantized is None else "export")
     return scores
 
 
@@ -198,14 +204,9 @@ def compiled_scores(
     tested: tuple[Stimuli, np.ndarray],
     scores: Scores,
 ) -> None:
-    """Add the running export's scores on the exported stimuli, and check its outputs against the simulation.
-
-    Integers must be identical, unless layers before them compute in floating point. `tested`: the tested stimuli, and the
-    places of the exported ones among them.
-
-    Raises:
-        N2D2Error: E812 when a compiled output differs from the simulated one.
-    """
+    """Add the running export's scores on the exported stimuli, and check its outputs against the simulation. Integers must be
+    identical, unless layers before them compute in floating point. `tested`: the tested stimuli, and the places of the exported
+    ones among them. Raise E812 when a compiled output differs from the simulated one."""
     outputs = project.outputs(graph, stored.count)
     simulated = simulate_all(graph, stored.inputs, batch_size(network.graph))
     for name in graph.user_outputs:
@@ -234,11 +235,8 @@ def compiled_scores(
 
 
 def _check_direction(label: str, name: str, graph: QuantGraph, simulated: np.ndarray, compiled: np.ndarray) -> None:
-    """Raise E812 when an output of a target with its own arithmetic differs from the simulated one.
-
-    Roundings add up over the layers, so that only the direction of the outputs can be compared: a cosine below 0.9 is
-    no rounding.
-    """
+    """Raise E812 when an output of a target with its own arithmetic differs from the simulated one. Its roundings add up over
+    the layers, so that only the direction can be compared: a cosine below 0.9 is a fault."""
     a, b = (graph.type(name).dequantize(values).astype(np.float64).reshape(-1) for values in (simulated, compiled))
     norm = float(np.linalg.norm(a) * np.linalg.norm(b))
     cosine = float(a @ b) / norm if norm else 1.0
@@ -248,12 +246,12 @@ def _check_direction(label: str, name: str, graph: QuantGraph, simulated: np.nda
         raise N2D2Error("E812", what, remedy="run again with -compare to find the first layer, and report this defect")
 
 
-_FEWEST = 20
-"""Labelled stimuli below which nothing can be said."""
+_FEWEST = 20  # labelled stimuli below which nothing can be said
 
 
 def warn_of_score(score: Score, source: InputSource | None) -> None:
-    """W409 for a float network that finds no more labels than chance, W410 for labels one class off; `source` makes its input."""
+    """W409 for a float network that finds no more labels than chance, W410 for labels one class off; `source` makes its
+    input."""
     if score.errors is not None or score.pixels is not None or len(score.classes) < 2:
         return
     counted = score.labels >= 0
@@ -267,10 +265,8 @@ def warn_of_score(score: Score, source: InputSource | None) -> None:
     if classes > 2 and shifted[step] > max((count - correct) / 2, 2 * correct, 3 * (classes > 3) + count / classes * 2):
         side = "above" if step > 0 else "below"
         what = f"{shifted[step]} of {count} samples are classified one class {side} their label"
-        remedy = (
-            "number the labels like the outputs; with folders, name all outputs with -class-names, including a background class"
-        )
-        log.warning("W410", what, where=f"[{score.target}]", remedy=remedy)
+        names = "with folders, name all outputs with -class-names, including a background class"
+        log.warning("W410", what, where=f"[{score.target}]", remedy=f"number the labels like the outputs; {names}")
         return
     shares = (np.bincount(values, minlength=classes) / count for values in (labels, estimates))
     chance = float(np.prod(list(shares), axis=0).sum())

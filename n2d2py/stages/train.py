@@ -29,13 +29,9 @@ if TYPE_CHECKING:
 
 
 def train_stage(path: Path, options: RunOptions) -> RunOptions:
-    """Train the network in an INI; the options with which the rest of the run reads its best weights.
-
-    Writes the folders weights, weights_validation (where there is a Validation set) and training into the output folder.
-
-    Raises:
-        N2D2Error: E430 without PyTorch, E431 what cannot be trained, E432 a loss that is not finite, and what loading raises.
-    """
+    """Train the network in an INI; the options with which the rest of the run reads its best weights. Writes the folders
+    weights, weights_validation (where there is a Validation set) and training into the output folder. Raise E430 without
+    PyTorch, E431 what cannot be trained, E432 a loss that is not finite, and what loading raises."""
     if path.suffix != ".ini":
         raise not_trained(path)
     require_torch()
@@ -76,7 +72,6 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
 
 
 def _write_rates(rates: list[tuple[float, float]], folder: Path) -> None:
-    """Write training/find_lr.csv, and propose the rate at which the loss falls steepest."""
     from n2d2py.training.rates import find_steepest_rate
 
     write_text(folder / "training" / "find_lr.csv", "rate,loss\n" + "".join(f"{rate:.6g},{loss:.6g}\n" for rate, loss in rates))
@@ -169,7 +164,8 @@ def _goal(network: LoadedNetwork, target: ScoreTarget) -> Goal:
 
 
 def _with_loss(network: LoadedNetwork, node: Node) -> bool:
-    """True if a Softmax or Logistic is trained with cross entropy, as WithLoss asks for; layers of ONNX files have no such key."""
+    """True if a Softmax or Logistic is trained with cross entropy, as WithLoss asks for; layers of ONNX files have no such
+    key."""
     recipe = _recipe(network, node)
     if isinstance(node.op, Softmax):
         return recipe is None or "WithLoss" not in recipe.values or recipe.values["WithLoss"]
@@ -191,12 +187,9 @@ def _warn_of_alpha(network: LoadedNetwork) -> None:
     """Warn where SAT starts from the default clipping value: N2D2's code and documentation name two of them."""
     store = network.weights
     assert store is not None
-    lacking = {
-        name: recipe.values
-        for name, recipe in (store.recipes or {}).items()
-        if "QAct" in recipe.values and recipe.values["QAct"] == "SAT" and not recipe.values.is_given("QAct.Alpha")
-        if not store.has(name, "QAct_SAT_Alpha")
-    }
+    trained = {name: recipe.values for name, recipe in (store.recipes or {}).items() if "QAct" in recipe.values}
+    free = {name: values for name, values in trained.items() if values["QAct"] == "SAT" and not values.is_given("QAct.Alpha")}
+    lacking = {name: values for name, values in free.items() if not store.has(name, "QAct_SAT_Alpha")}
     if lacking:
         values = next(iter(lacking.values()))
         what = f"there is no QAct.Alpha for {join_names(list(lacking), 6)}, so training starts from {values['QAct.Alpha']:g}"

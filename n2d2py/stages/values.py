@@ -1,4 +1,5 @@
-"""The values of every layer for one stimulus: real ones of the float network, integers of the typed one; as text by `-log-outputs N`."""
+"""The values of every layer for one stimulus: real ones of the float network, integers of the typed one; as text by
+`-log-outputs N`."""
 
 from __future__ import annotations
 
@@ -42,10 +43,7 @@ class LayerValues:
 
 def one_stimulus(graph: Graph, stimuli: Stimuli | None, chosen: int | np.ndarray, where: str) -> np.ndarray:
     """Return the real values (1, ...) of a stimulus: by its position in a set, or from an array (C, H, W) or (1, C, H, W).
-
-    Raises:
-        N2D2Error: E509 no set, E513 a position beyond it, E414 values of another shape.
-    """
+    Raise E509 for no set, E513 a position beyond it, E414 values of another shape."""
     if not isinstance(chosen, (int, np.integer)):
         wanted, values = stimulus_shape(graph), np.asarray(chosen, np.float32)
         port = graph.user_input_ports[0] if len(graph.user_inputs) == 1 else plain_port((1, *wanted))
@@ -93,14 +91,9 @@ def matrix_text(values: np.ndarray) -> str:
     return "\n".join("".join(" ".join(map(form, row)) + "\n" for row in np.atleast_2d(channel).tolist()) for channel in values)
 
 
-def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, number: int, folder: Path, tag: str) -> None:
-    """Write outputs_<tag>_<number>/env.dat and <layer>.dat for the `number`-th stimulus (from 1).
-
-    With a typed network the stored integers are written, else the float values.
-
-    Raises:
-        N2D2Error: E513 when there are fewer stimuli.
-    """
+def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, number: int, folder: Path) -> None:
+    """Write outputs_<test|export>_<number>/env.dat and <layer>.dat for the `number`-th stimulus (from 1). With a typed network
+    the stored integers are written, else the float values. Raise E513 when there are fewer stimuli."""
     if number > len(stimuli):
         what = f"-log-outputs {number} exceeds the {len(stimuli)} test samples"
         raise N2D2Error("E513", what, remedy=f"give 1 to {len(stimuli)}")
@@ -113,7 +106,7 @@ def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, 
     else:
         nodes = [(node.name, node.output) for node in quantized.nodes]
         values = simulate(quantized, quantize_inputs(quantized, [x]), keep=True)
-    target = folder / f"outputs_{tag}_{number}"
+    target = folder / f"outputs_{'test' if quantized is None else 'export'}_{number}"
     target.mkdir(parents=True, exist_ok=True)
     for index, name in enumerate(graph.inputs):
         (target / f"env{index or ''}.dat").write_text(matrix_text(values[name][-1]))

@@ -14,8 +14,8 @@ errors entry_points error_codes log concurrency files naming registry version
 executor resources figures ini
 arithmetic
 graph; contracts: functions operator windows; targets: target
-contracts; memory: access manager problem plan scratch strips;
-frontend.onnx: cut encodings external model trial validation
+contracts; memory: access problem plan scratch strips;
+frontend.onnx: cut encodings external model validation
 operators postprocessing
 frontend data passes reference
 quant: simulator

@@ -19,8 +19,7 @@ from n2d2py import log
 from n2d2py.cli import main
 from n2d2py.completion import completion
 from n2d2py.exports import find_target, target_names
-from n2d2py.exports.parameters import preset_names
-from n2d2py.exports.registry import built_in_targets
+from n2d2py.exports.registry import built_in_targets, preset_names
 from n2d2py.options import parse_arguments, run_options
 
 ROOT = Path(n2d2py.__file__).resolve().parents[1]

@@ -24,7 +24,7 @@ from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime import ArrayError
 from n2d2py.stages.load import load_stage
 from n2d2py.stages.options import LoadOptions
-from n2d2py.stages.score_boxes import detector_of
+from n2d2py.stages.score_decisions import detector_of
 
 
 @pytest.fixture

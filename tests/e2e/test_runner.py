@@ -3,7 +3,7 @@
 from support import e2e_run
 
 from n2d2py.exports import Target, find_target
-from n2d2py.exports.cpp.runner import CompiledExport
+from n2d2py.exports.cpp.target import CompiledExport
 
 
 def test_a_target_brings_its_runner():

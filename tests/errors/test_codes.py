@@ -13,7 +13,7 @@ import n2d2py
 from n2d2py.docs import error_examples, errors_page
 from n2d2py.error_codes import CODES, FAMILIES
 from n2d2py.exports import find_target
-from n2d2py.exports.parameters import target_page
+from n2d2py.exports.registry import target_page
 
 PACKAGE = Path(n2d2py.__file__).parent
 NVDLA = Path(__file__).resolve().parents[2] / "plugins" / "nvdla" / "n2d2py_nvdla"

@@ -48,7 +48,7 @@ def exported(tmp_path, graph, **parameters):
 def test_a_deep_network_is_measured_once(monkeypatch, tmp_path):
     """Each array asks whether the network is a big one: with a sum over all layers for each, time grows with their square."""
     asked = []
-    monkeypatch.setattr("n2d2py.exports.cpp.project_view.is_big", lambda graph: bool(asked.append(graph)))
+    monkeypatch.setattr("n2d2py.exports.cpp.project.is_big", lambda graph: bool(asked.append(graph)))
     exported(tmp_path, network())
     assert len(asked) <= 2
 

@@ -14,8 +14,8 @@ from support.tables import every
 
 from n2d2py.contracts.cpp import isa
 from n2d2py.contracts.cpp.forms.contract import FORMS
+from n2d2py.exports.cpp.build import TARGETS
 from n2d2py.exports.cpp.headers import ISA_HEADERS, isa_header
-from n2d2py.exports.cpp.processors import TARGETS
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"
@@ -106,7 +106,7 @@ CLASS = '''"""Rows from their last weight to their first."""
 from n2d2py.contracts.cpp.forms.contract import KernelFacts, KernelForm, form
 from n2d2py.contracts.cpp.isa import FULLY_CONNECTED
 from n2d2py.contracts.cpp.parts import NATIVE, PORTABLE, chosen
-from n2d2py.contracts.cpp.selection import Panels
+from n2d2py.contracts.cpp.code import Panels
 
 
 @form

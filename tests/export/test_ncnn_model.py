@@ -23,7 +23,7 @@ from n2d2py.exports import ExportRequest, find_target
 from n2d2py.exports.ncnn.arithmetic import is_integer_layer
 from n2d2py.exports.ncnn.file import TYPES
 from n2d2py.exports.ncnn.layers import LOWERINGS
-from n2d2py.exports.ncnn.runner import NcnnRunner
+from n2d2py.exports.ncnn.target import NcnnRunner
 from n2d2py.graph import Graph, Node, QuantGraph, Weighted
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize

@@ -10,8 +10,7 @@ from support.tables import few_fast, run_rows
 
 from n2d2py.cli import main
 from n2d2py.exports import find_target
-from n2d2py.exports.parameters import known_parameters
-from n2d2py.exports.registry import installed_targets
+from n2d2py.exports.registry import installed_targets, known_parameters
 
 pytestmark = pytest.mark.usefixtures("without_report")
 

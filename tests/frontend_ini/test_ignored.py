@@ -13,7 +13,7 @@ from n2d2py import cli, log
 from n2d2py.contracts.ini.layers import layer_types
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.parameters import known_parameters, load_params
+from n2d2py.exports.registry import known_parameters, load_params
 from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
 from n2d2py.frontend.ini.targets import TARGET

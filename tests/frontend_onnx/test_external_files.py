@@ -76,19 +76,21 @@ def test_the_bytes_of_a_tensor(kind, dims, size, tmp_path):
     if size:
         assert loaded(tmp_path, outside("w", dims, kind, length=str(size - 1))).raw_data == BYTES[: size - 1]
     found = refusal(tmp_path, outside("w", dims, kind, length=str(size + 1)))
-    assert found.startswith(f"'w' requires {size} bytes, ") and f" {size + 1}" in found
+    assert found.startswith(f"the data of 'w' need {size} bytes, ") and f" {size + 1}" in found
 
 
 @pytest.mark.parametrize("kind", [TensorProto.UNDEFINED, 77])
 def test_a_type_without_bytes(kind, tmp_path):
-    assert refusal(tmp_path, outside("w", [3], kind)).startswith("'w' has a type ")
+    assert refusal(tmp_path, outside("w", [3], kind)).startswith("the data of 'w' have a type ")
 
 
 def test_most_elements_of_a_tensor(tmp_path):
     """What has not more than allowed is looked for in the file."""
-    assert refusal(tmp_path, outside("w", [MAX_ELEMENTS], TensorProto.INT8)) == "'data.bin' ends before the data of 'w'"
+    assert (
+        refusal(tmp_path, outside("w", [MAX_ELEMENTS], TensorProto.INT8)) == "the data of 'w' go beyond the end of 'data.bin'"
+    )
     assert refusal(tmp_path, outside("w", [MAX_ELEMENTS + 1], TensorProto.INT8)) == (
-        f"'w' has {MAX_ELEMENTS + 1:,} elements, more than the limit of {MAX_ELEMENTS:,}"
+        f"the data of 'w' have {MAX_ELEMENTS + 1:,} elements, more than the limit of {MAX_ELEMENTS:,}"
     )
 
 
@@ -98,7 +100,7 @@ def test_the_end_of_a_file(offset, there, tmp_path):
     if there:
         assert loaded(tmp_path, tensor).raw_data == BYTES[offset : offset + 12]
     else:
-        assert refusal(tmp_path, tensor) == "'data.bin' ends before the data of a constant without name"
+        assert refusal(tmp_path, tensor) == "the data of a constant without name go beyond the end of 'data.bin'"
 
 
 @pytest.mark.parametrize(
@@ -127,10 +129,12 @@ def test_places_are_numbers_of_at_most_18_digits(key, text, number, tmp_path):
         assert loaded(tmp_path, tensor).raw_data == (BYTES[4:16] if key == "offset" else BYTES[:4])
         return
     said = {
-        (True, "offset"): "'data.bin' ends before the data of 'w'",
-        (True, "length"): "'w' requires 12 bytes, but the file provides 999,999,999,999,999,999",
+        (True, "offset"): "the data of 'w' go beyond the end of 'data.bin'",
+        (True, "length"): "the data of 'w' need 12 bytes, but the file provides 999,999,999,999,999,999",
     }
-    assert refusal(tmp_path, tensor) == said.get((number, key), "the data offset of 'w' is not a number")
+    assert refusal(tmp_path, tensor) == said.get(
+        (number, key), "the data of 'w' have an offset or a length that is not a number"
+    )
 
 
 OUTSIDE = "the data of 'w' are in '{}', outside the folder of the model"
@@ -188,9 +192,9 @@ def test_all_that_cannot_be_read_are_listed(tmp_path):
     proto = holding(outside("a", [99]), outside("b", [3]), *lost, outside("d", [3], offset="x"))
     found = error_of(load_external_data, proto, tmp_path / "net.onnx")
     assert [error.what for error in found.errors] == [
-        "'data.bin' ends before the data of 'a'",
+        "the data of 'a' go beyond the end of 'data.bin'",
         "the data of 'c' cannot be read from 'no.bin' (No such file or directory)",
-        "the data offset of 'd' is not a number",
+        "the data of 'd' have an offset or a length that is not a number",
     ]
     assert proto.graph.initializer[1].raw_data == BYTES[:12]
 

@@ -12,7 +12,7 @@ from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.frontend.onnx import importer, trial
+from n2d2py.frontend.onnx import importer, validation
 from n2d2py.frontend.onnx.importer import import_onnx
 
 HEADER = '<ir_version: 8, opset_import: ["" : 18, "own" : 1, "com.microsoft" : 1]>\ng (float[1,4,6,6] x) => (float[N,M,H,W] y) '
@@ -207,11 +207,11 @@ def test_dots_that_are_no_ellipsis(equation, inside, tmp_path):
 )
 def test_a_call_that_does_not_end(call, ends, monkeypatch):
     """Only what ends the copy of the process counts: an exception comes again when the call is made."""
-    monkeypatch.setattr(trial, "_SECONDS", 1)
+    monkeypatch.setattr(validation, "_SECONDS", 1)
     if ends:
-        trial.check_terminates(call, "a node", Location("n.onnx"))
+        validation.check_terminates(call, "a node", Location("n.onnx"))
         return
-    assert "E317" in error_line(trial.check_terminates, call, "a node", Location("n.onnx"))
+    assert "E317" in error_line(validation.check_terminates, call, "a node", Location("n.onnx"))
 
 
 @every("count", [1, 31, 128])

@@ -1,6 +1,6 @@
 """Operators on the axes of the file, of integers without a scale and of blocks of a batch, as LiteRT computes them.
 
-They look at `n2d2py.frontend.tflite.array_operators`, `n2d2py.frontend.tflite.dilations` and `n2d2py.frontend.tflite.real_operators`.
+They look at `n2d2py.frontend.tflite.array_operators` and `n2d2py.frontend.tflite.control_flow`.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,7 @@ from support.litert import Reference
 from support.tflite_files import Small, joined, kinds, written
 
 import n2d2py
-from n2d2py.frontend.tflite.model import load_tflite
+from n2d2py.frontend.models import load_tflite
 from n2d2py.reference.executor import run_graph
 
 STEPS, BATCH, SIZE, HIDDEN = 5, 2, 3, 4

@@ -1,6 +1,6 @@
 """Elements, moves and what joins arrays in .tflite files, in ONNX Runtime as in LiteRT: one axis to five, several stimuli.
 
-They look at `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators` and `n2d2py.frontend.tflite.real_operators`.
+They look at `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators` and `n2d2py.frontend.tflite.array_operators`.
 """
 
 from itertools import combinations, permutations

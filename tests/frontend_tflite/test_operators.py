@@ -1,7 +1,7 @@
 """Operators of .tflite files against LiteRT's reference kernels: at most a step apart, real numbers the same.
 
 They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators`,
-`n2d2py.frontend.tflite.real_operators` and `n2d2py.frontend.tflite.translation`.
+`n2d2py.frontend.tflite.array_operators` and `n2d2py.frontend.tflite.translation`.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Rare forms of .tflite files, against LiteRT: fewer axes, constants behind a dequantize, four bits, another order of operators.
 
 They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators`,
-`n2d2py.frontend.tflite.real_operators` and `n2d2py.frontend.tflite.translation`.
+`n2d2py.frontend.tflite.array_operators` and `n2d2py.frontend.tflite.translation`.
 """
 
 import numpy as np

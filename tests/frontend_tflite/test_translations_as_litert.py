@@ -1,6 +1,6 @@
 """Layers of .tflite files, translated to ONNX, in ONNX Runtime as in LiteRT: every size another one, several stimuli.
 
-They look at `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators` and `n2d2py.frontend.tflite.real_operators`.
+They look at `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators` and `n2d2py.frontend.tflite.array_operators`.
 """
 
 import struct

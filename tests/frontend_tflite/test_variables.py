@@ -1,6 +1,6 @@
 """Variables of .tflite files, which keep values from call to call, against LiteRT's own, call by call.
 
-They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.translation` and `n2d2py.frontend.tflite.variables`.
+They look at `n2d2py.frontend.tflite.file` and `n2d2py.frontend.tflite.translation`.
 """
 
 from functools import partial

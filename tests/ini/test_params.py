@@ -11,9 +11,8 @@ from support.tables import every
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import load_params
 from n2d2py.exports.cpp.parameters import CppParameters
-from n2d2py.exports.mcu.parameters import McuParameters
-from n2d2py.exports.parameters import known_parameters, preset_names
-from n2d2py.exports.registry import built_in_targets
+from n2d2py.exports.mcu.project import McuParameters
+from n2d2py.exports.registry import built_in_targets, known_parameters, preset_names
 from n2d2py.ini import Params
 
 _DEFAULTS = """

@@ -13,7 +13,7 @@ from support.programs import need, run_command
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource, log2_fixed, read_audio
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp.audio_input import audio_view
+from n2d2py.exports.cpp.conversion import AudioView
 
 
 @each_compiler(80, 120)
@@ -74,7 +74,7 @@ def test_stored_values_of_16_bits(text, scale, zero, signed, tmp_path):
     """In C++ those of float32 in NumPy, also where every fourth feature is a tie."""
     source, features = read_audio(text), np.arange(-150000, 150000)
     kind = NumType(16, signed, scale=scale or float(source.step) * 4, zero_point=zero)
-    value = audio_view(source, (1, 5, source.features), kind).value
+    value = AudioView(source, (1, 5, source.features), kind).value
     text = f"""{printing("audio/input", "std::fputs(text, stdout)")}
 int main() {{
     typedef std::{kind.dtype}_t Value;

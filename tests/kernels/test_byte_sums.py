@@ -14,7 +14,7 @@ from support.kernel_simd import dense_cases, full_cases
 from support.tables import few_fast
 
 from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, NumType, largest_place
-from n2d2py.contracts.cpp.byte_sums import byte_sums
+from n2d2py.contracts.cpp.forms.panels import byte_sums
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import Layer, layer_code
 

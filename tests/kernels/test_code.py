@@ -7,9 +7,8 @@ from support import kernel_harness as harness
 from support.kernel_layouts import plane
 from support.ops import LRN, BatchNorm, Reshape
 
-from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp.identifiers import Identifiers, float_literal
 from n2d2py.contracts.cpp.layer import layer_code
-from n2d2py.contracts.cpp.text import float_literal
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.memory.plan import MemoryPlan
 

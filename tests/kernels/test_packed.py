@@ -12,9 +12,9 @@ from support.ops import Fc
 from support.programs import run_command
 from support.small_graphs import graph_of
 
+from n2d2py.contracts.cpp.arrays import Storage, storage_of
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
-from n2d2py.contracts.cpp.packing import Storage, storage_of
 from n2d2py.graph import Graph, Node
 from n2d2py.quant.quantize import float_graph
 

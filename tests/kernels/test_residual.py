@@ -27,7 +27,7 @@ def test_cases_add():
     """Every case is one call that stores over the residual, nearly all by SIMD kernels, and all rescales occur in both stages."""
     made = [*residual_cases(1), *winograd_cases(1)]
     codes = [layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)) for case in made]
-    assert all(code.sum == "total" and "n2d2::Added<" in code.config and "elemwise" not in code.call for code in codes)
+    assert all(code.sum == "total" and "n2d2::Added<" in code.config and "elemwise" not in code.statement for code in codes)
     assert sum(bool(code.selection.kernel.name) for code in codes) > 0.9 * len(codes)
     wide = [max(abs(case.node.residual.multiplier), abs(case.node.residual.residual_multiplier)) > 32767 for case in made]
     assert 0.2 < sum(wide) / len(wide) < 0.5

@@ -16,7 +16,7 @@ from support.kernel_winograd import forced, having_form
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.cpp import Layer
 from n2d2py.contracts.cpp import winograd as winograd_forms
-from n2d2py.contracts.cpp.forms.contract import winograd_geometry
+from n2d2py.contracts.cpp.forms.contract import KernelFacts
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.winograd import WinogradFacts, impossible, unprofitable, winograd_scratch
 from n2d2py.graph import QuantGraph
@@ -30,7 +30,9 @@ PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (32, 32), False, False)
 def needed(graph: QuantGraph, plan: MemoryPlan) -> dict[str, ScratchNeed]:
     """The scratch of the Winograd form."""
     layer = Layer.of(graph.nodes[0], graph, plan, Identifiers(graph))
-    wanted = winograd_scratch(layer.values("weights").shape[1], winograd_geometry(layer))
+    wanted = winograd_scratch(
+        layer.values("weights").shape[1], KernelFacts(layer, "convolution", layer.values("weights")).geometry
+    )
     return {layer.name: ScratchNeed(1, 1, wanted, wanted)}
 
 

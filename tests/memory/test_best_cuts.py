@@ -15,16 +15,8 @@ from n2d2py.memory.access import TensorSpec, Window
 from n2d2py.memory.buffers import Buffers
 from n2d2py.memory.cut import Cutter
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.strip_search import StripPoint, StripSearch
-from n2d2py.memory.strips import (
-    SliceCut,
-    StripCut,
-    cuts_of,
-    multiply_accumulates,
-    read_columns,
-    segment_columns,
-    window_columns,
-)
+from n2d2py.memory.strip_search import StripPoint, StripSearch, cuts_of, multiply_accumulates, segment_columns
+from n2d2py.memory.strips import SliceCut, StripCut, read_columns, window_columns
 
 _OUTSIDE = Settings(include_input=False, clock="op", buffer_alignment=4)
 
@@ -73,7 +65,7 @@ def test_the_best_cut_is_that_of_a_plain_search(family, seed):
         assert sum(each.end - each.begin for each in segments if each.end > each.begin + 1) == streamed
         for begin in range(len(cutter.ops)):
             for end, least in zip(cutter.ends(begin), cutter.at_least(begin), strict=True):
-                held = max(cutter.crossing(begin), cutter.crossing(end))
+                held = max(cutter.crossing[begin], cutter.crossing[end])
                 assert least <= cutter.weigh(begin, end).bytes and (least >= held if end > begin + 1 else least == 0)
 
 

@@ -15,9 +15,10 @@ from support.tables import every, few_fast
 
 from n2d2py.memory.access import Overlay
 from n2d2py.memory.checker import check_plan
-from n2d2py.memory.manager import PlaneLayout, Share, Space, SpacePlane
+from n2d2py.memory.manager import ORDERS, Generation, Share, Space, SpacePlane, place_online, place_sorted
+from n2d2py.memory.plan import PlaneLayout
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.strategies import ORDERS, Generation, place_online, place_sorted, plan_memory
+from n2d2py.memory.strategies import plan_memory
 
 # total bytes; arenas for None, MinSizeFirst, MaxSizeFirst, MaxHole: without and with wrap
 FIGURES = {

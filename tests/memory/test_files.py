@@ -9,8 +9,7 @@ from support.memory_graphs import random_problem
 from support.memory_networks import Net
 
 from n2d2py.memory.checker import check_map
-from n2d2py.memory.files import write_memory_files
-from n2d2py.memory.format import graph_json, in_known_terms, map_json
+from n2d2py.memory.format import graph_json, in_known_terms, map_json, write_memory_files
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory

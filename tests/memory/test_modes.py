@@ -13,12 +13,11 @@ from support.programs import run_command
 from support.tables import every, few_fast
 
 from n2d2py.errors import N2D2Error
-from n2d2py.memory import modes
+from n2d2py.memory import strategies
 from n2d2py.memory.checker import check_plan
-from n2d2py.memory.modes import budget_curve, peak_layers
-from n2d2py.memory.search import plan_overlap
+from n2d2py.memory.search import plan_whole
 from n2d2py.memory.settings import MODES, Settings
-from n2d2py.memory.strategies import plan_memory
+from n2d2py.memory.strategies import budget_curve, peak_layers, plan_memory
 from n2d2py.memory.stream import plan_pooled, plan_streamed
 
 CALLER = r"""
@@ -136,8 +135,8 @@ def test_the_curve_has_eight_budgets_between_its_ends(monkeypatch):
         budgets.append(settings.budget)
         return plan_streamed(problem, settings)
 
-    monkeypatch.setattr(modes, "plan_streamed", noted)
-    points = modes.budget_curve(networks.resnet8(), Settings())
+    monkeypatch.setattr(strategies, "plan_streamed", noted)
+    points = strategies.budget_curve(networks.resnet8(), Settings())
     first, last = points[0][0], points[-1][0]
     wanted = [first + (last - first) * n // 9 for n in range(1, 9)]
     assert budgets[1] == 0 and set(budgets[2:]) <= set(wanted) and {wanted[0], wanted[-1]} <= set(budgets[2:])
@@ -187,7 +186,7 @@ def test_tiny_yolo_needs_a_quarter_by_default():
     problem = networks.tiny_yolo_v2()
     plan = plan_memory(problem)
     assert check_plan(problem, plan) == [] and plan.strategy == "OptimizeOverlap"
-    assert plan_overlap(problem, Settings()).arena_bytes == 804_608
+    assert plan_whole(problem, Settings()).arena_bytes == 804_608
     assert plan.arena_bytes == 208_096 < 255_334
     assert plan_memory(problem, mode="Balanced").arena_bytes == plan.arena_bytes
     assert not plan_memory(problem, mode="Speed").streamed
@@ -197,7 +196,7 @@ def test_tiny_yolo_needs_a_quarter_by_default():
 def test_other_plans_stay_as_they_are(name):
     problem = getattr(networks, name)()
     plan = plan_pooled(problem, Settings())
-    assert not plan.streamed and plan.arena_bytes == plan_overlap(problem, Settings()).arena_bytes
+    assert not plan.streamed and plan.arena_bytes == plan_whole(problem, Settings()).arena_bytes
 
 
 def test_element_wise_layers_between_run_along():

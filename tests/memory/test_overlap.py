@@ -15,9 +15,8 @@ from n2d2py.memory.access import Overlay, Pointwise
 from n2d2py.memory.buffers import dense
 from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.format import graph_json, map_json
-from n2d2py.memory.manager import PlaneLayout
 from n2d2py.memory.overlap import safe_distances
-from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, PlaneLayout, ScheduleStep
 from n2d2py.memory.problem import OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory

@@ -24,7 +24,7 @@ from n2d2py.passes.integer.pack_activations import pack_activations, packable_te
 from n2d2py.runtime.graph_file import GRAPH_FILE
 from n2d2py.runtime.graph_file import read_graph as read_network
 from n2d2py.stages.memory import plan_network, plan_stage
-from n2d2py.stages.packed_activations import bytes_beside
+from n2d2py.stages.memory_changes import bytes_beside
 
 
 @pytest.fixture(scope="module")

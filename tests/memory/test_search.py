@@ -23,8 +23,7 @@ from n2d2py.memory.checker import check_plan
 from n2d2py.memory.packing import Packing, Pair, Placement
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.relax import overlap_cost, relax
-from n2d2py.memory.reorder import best_order, plan_reordered
-from n2d2py.memory.search import best_packing, improve, plan_optimal, plan_overlap, quick
+from n2d2py.memory.search import best_order, best_packing, improve, plan_whole, quick
 from n2d2py.memory.settings import MODES, Settings
 from n2d2py.memory.strategies import plan_memory
 from n2d2py.memory.stream import plan_streamed
@@ -123,7 +122,7 @@ def test_the_solver_proves_what_the_search_leaves_open():
 
 def test_without_the_solver_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ortools.sat.python", None)
-    line = error_line(lambda: plan_optimal(two_branches(), Settings()))
+    line = error_line(lambda: plan_whole(two_branches(), Settings(), "OptimizeOptimal"))
     assert "E606" in line and "pip install ortools" in line
 
 
@@ -347,7 +346,12 @@ def test_what_has_nothing_in_the_arena_has_no_bytes(layers):
         x = net.conv(x, 3, 3)
     problem = net.done(x)
     settings = Settings(include_input=False, include_output=False)
-    for planned in (plan_streamed, partial(plan_streamed, pooled=True), plan_overlap, plan_reordered):
+    for planned in (
+        plan_streamed,
+        partial(plan_streamed, pooled=True),
+        plan_whole,
+        partial(plan_whole, strategy="OptimizeReorder"),
+    ):
         plan = planned(problem, settings)
         assert (plan.arena_bytes > 0) == (layers == 2) and check_plan(problem, plan) == []
 

@@ -13,8 +13,8 @@ from n2d2py.memory.checker import check_plan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import plan_streamed
-from n2d2py.memory.strip_search import StripSearch
-from n2d2py.memory.strips import SliceCut, divisions, sliced_from
+from n2d2py.memory.strip_search import StripSearch, divisions, sliced_from
+from n2d2py.memory.strips import SliceCut
 
 _OUTSIDE = Settings(include_input=False, clock="op", buffer_alignment=4)
 _PARAMETERS = "IncludeInputInBuffer = 0\nMemoryMode = Small\nMaxExtraMacs = {most}\n"

@@ -29,8 +29,8 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.scratch import ScratchNeed, place_scratch
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import plan_streamed
-from n2d2py.memory.strip_search import StripSearch
-from n2d2py.memory.strips import StripCut, cuts_of, extra_work, multiply_accumulates, read_columns, segment_columns
+from n2d2py.memory.strip_search import StripSearch, cuts_of, extra_work, multiply_accumulates, segment_columns
+from n2d2py.memory.strips import StripCut, read_columns
 from n2d2py.passes.integer.strips import by_channels, by_columns
 from n2d2py.stages.memory import plan_network
 

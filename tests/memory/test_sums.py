@@ -10,10 +10,9 @@ from support.tables import every
 
 from n2d2py.exports import load_params
 from n2d2py.memory.checker import check_plan
-from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.problem import MemoryProblem, residual_sums
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import plan_memory
-from n2d2py.memory.sums import residual_sums
 from n2d2py.stages import memory as stage
 
 # sums; arenas of OptimizeOverlap without and with them, of MemoryMode=Speed without and with them

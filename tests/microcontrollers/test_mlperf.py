@@ -19,7 +19,7 @@ from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.mcu.boards import board, core
-from n2d2py.exports.mcu.mlperf import BENCHMARKS, benchmark_view
+from n2d2py.exports.mcu.mlperf import BENCHMARKS, BenchmarkView
 from n2d2py.graph.inputs import InputContract, PixelMap
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
@@ -205,5 +205,5 @@ def test_stored_values_of_bytes(benchmark, scale, zero, pixels, tables, order):
     """The first three are the int8 files of MLPerf Tiny: the byte, or the byte - 128. Computed by hand, ties to even."""
     graph = SimpleNamespace(user_inputs=["x"], type=lambda name: NumType(8, scale=scale, zero_point=zero, full=True))
     request = SimpleNamespace(contract=InputContract(pixels=pixels), graph=graph)
-    view = benchmark_view(BENCHMARKS[benchmark], request)  # type: ignore[arg-type]
+    view = BenchmarkView(BENCHMARKS[benchmark], request)  # type: ignore[arg-type]
     assert view.tables == tuple(", ".join(map(str, table)) for table in tables) and view.order == order

@@ -10,7 +10,7 @@ from onnx import numpy_helper, parser
 from support.board_export import INPUTS, counted, export_for_boards, need_core
 
 from n2d2py.exports.mcu.boards import CORES
-from n2d2py.exports.mcu.steady import varying_layers
+from n2d2py.exports.mcu.stack import varying_layers
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
 FEW = 8

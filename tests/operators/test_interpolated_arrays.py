@@ -12,7 +12,6 @@ from support.tables import every
 from n2d2py.contracts.reference import OnnxWriter
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Tensor
-from n2d2py.operators.arrays.base import emit_take
 from n2d2py.reference.executor import run_graph
 
 
@@ -109,7 +108,7 @@ def test_places_at_sums_of_offsets_as_onnx_runtime_takes_them(seed):
     graph = Graph("moved")
     graph.tensors["x"] = Tensor("x", (1, size))
     writer = OnnxWriter(graph)
-    emit_take(writer, "x", size, axes, "y")
+    writer.take("x", size, axes, "y")
     ends = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", None])] for name in "xy"]
     model = helper.make_model(
         helper.make_graph(writer.nodes, "moved", *ends, writer.initializers),

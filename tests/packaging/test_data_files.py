@@ -14,7 +14,7 @@ from PIL import Image
 
 from n2d2py import log
 from n2d2py.exports import load_params
-from n2d2py.exports.parameters import known_parameters
+from n2d2py.exports.registry import known_parameters
 from n2d2py.ini import load_document
 from n2d2py.version import __version__
 

@@ -11,7 +11,7 @@ import onnx
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource, read_audio
-from n2d2py.exports.cpp.audio_input import audio_view
+from n2d2py.exports.cpp.conversion import AudioView
 from support.onnx_models import text_model
 from support.post_cases import printing
 
@@ -131,10 +131,10 @@ int main() {{
 
 
 def _config(number: int, source: AudioSource) -> str:
-    view = audio_view(source, (1, FRAMES, source.features), KIND)
-    tables = list(view.tables)
-    arrays = "".join(f"static const {one.type} {one.name}{number}[] = {{ {one.values} }};\n" for one in tables)
-    access = "".join(f"    static const {one.type}& {one.name}(int i) {{ return {one.name}{number}[i]; }}\n" for one in tables)
+    view = AudioView(source, (1, FRAMES, source.features), KIND)
+    tables = view.tables
+    arrays = "".join(f"static const {kind} {name}{number}[] = {{ {values} }};\n" for name, kind, values in tables)
+    access = "".join(f"    static const {kind}& {name}(int i) {{ return {name}{number}[i]; }}\n" for name, kind, _ in tables)
     constants = ", ".join(f"{name} = {value}" for name, value in view.constants.items())
     return f"""{arrays}static const std::int32_t thresholds{number}[] = {{ {view.thresholds} }};
 struct Case{number} {{

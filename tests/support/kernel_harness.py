@@ -16,9 +16,8 @@ import pytest
 from n2d2py.contracts.cpp.arrays import initializer
 from n2d2py.contracts.cpp.code import plane_struct
 from n2d2py.contracts.cpp.identifiers import Identifiers
-from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
+from n2d2py.contracts.cpp.layer import ExportChoices, layer_code, scratch_needs
 from n2d2py.contracts.cpp.parts import Array, LayerConfig
-from n2d2py.contracts.cpp.scratch import scratch_needs
 from n2d2py.graph import QuantGraph, QuantNode, channels, height, width
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch
 from n2d2py.memory.scratch import ALIGNMENT

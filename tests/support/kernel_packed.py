@@ -6,7 +6,7 @@ from itertools import cycle
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, NumType
-from n2d2py.contracts.cpp.packing import Storage
+from n2d2py.contracts.cpp.arrays import Storage
 from n2d2py.graph.forms import Real, Weighted
 from support import kernel_cases as cases
 from support import kernel_harness as harness

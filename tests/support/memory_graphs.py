@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from n2d2py.memory.access import Concatenated, Joined, PoolWindow, Repacked, View
-from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.problem import MemoryProblem, residual_sums
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.sums import residual_sums
 from support.memory_networks import Net, with_sums
 
 

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 
-from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
+from n2d2py.memory.problem import MemoryProblem, OpSpec, ResidualSum, TensorSpec
 from n2d2py.memory.strategies import PLANNERS
-from n2d2py.memory.sums import ResidualSum
 from support.memory_files import read_op
 
 N2D2 = "OptimizeMaxLifetimeMaxSizeFirst"

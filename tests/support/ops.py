@@ -6,7 +6,7 @@ from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.selection import ArrayNonMaxSuppression, ArrayTopK
-from n2d2py.operators.arrays.windows import ArrayConvPool, ArrayInterpolate
+from n2d2py.operators.arrays.windows import ArrayConvPool
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv, Deconv, Fc
@@ -22,6 +22,6 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.operators.quantize import Convert, Quantize
 from n2d2py.operators.reshape import Columns, Dropout, Identity, MemoryView, Reshape, SideBySide, Transpose
-from n2d2py.operators.resize import Resize
+from n2d2py.operators.resize import ArrayInterpolate, Resize
 from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.operators.unpool import Unpool

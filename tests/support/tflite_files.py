@@ -8,9 +8,8 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.tflite.file import ModelFile, need_schema
-from n2d2py.frontend.models import load_model
+from n2d2py.frontend.models import load_model, load_tflite
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.frontend.tflite.model import load_tflite
 from n2d2py.reference.executor import run_graph
 from support.litert import Reference, channels_first
 from support.onnx_models import runtime_session

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from n2d2py.exports.vulkan.dispatch import Dispatch, NoShader, dispatches
-from n2d2py.exports.vulkan.shaders import compiler, spirv
+from n2d2py.exports.vulkan.dispatch import Dispatch, NoShader, compiler, dispatches, spirv
 from n2d2py.exports.vulkan.target import missing_vulkan
 from support.kernel_harness import ROOT, WARNINGS, Case
 from support.programs import run_command

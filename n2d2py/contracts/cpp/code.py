@@ -3,36 +3,143 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from n2d2py.arithmetic.exact import LARGE, digest
-from n2d2py.contracts.cpp.arrays import row_derivation, winograd_derivation
+from n2d2py.contracts.cpp.arrays import Storage, row_derivation, winograd_derivation
+from n2d2py.contracts.cpp.identifiers import comment
 from n2d2py.contracts.cpp.isa import InstructionSet, instruction_sets
-from n2d2py.contracts.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen, substituted
-from n2d2py.contracts.cpp.selection import ChosenKernel, Selection
-from n2d2py.contracts.cpp.text import comment
+from n2d2py.contracts.cpp.parts import (
+    NATIVE,
+    PORTABLE,
+    REAL_NATIVE,
+    Array,
+    Call,
+    Constants,
+    LayerConfig,
+    LayerForm,
+    PanelOrder,
+    Stream,
+    chosen,
+    substituted,
+)
 from n2d2py.contracts.cpp.winograd import Winograd
-from n2d2py.errors import InternalError
 from n2d2py.graph import QuantNode, QuantTensor, channels, height, width
 from n2d2py.memory.plan import OpPlan, Plane
 from n2d2py.resources import templates
 
 
 @dataclass(frozen=True)
+class ChosenKernel:
+    """A kernel next to the portable one.
+
+    Attributes:
+        sets: the instruction sets that it is for.
+        signed_sets: those of `sets` that multiply signed bytes.
+        headers: what binds it, where that is not the header of its instruction set.
+        tiled: whether it multiplies panels in tiles that the parameter `Tile` chooses.
+    """
+
+    name: str = ""
+    sets: tuple[str, ...] = ()
+    isa: str = PORTABLE
+    signed_sets: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    tiled: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """Constants in the order of a kernel.
+
+    Attributes:
+        weights: int8, int16 or float32, flat.
+        bias: float32, or int32 with what the moving of inputs by half their range adds taken out; modulo 2^32.
+        order: position -> output, for all constants per output; None when it is the identity.
+        signed_bias: the same for the sets that multiply bytes as signed ones, unsigned ones - 128; None where it does not
+            matter.
+        layout: how the weights lie to those of the portable kernel, where these are panels of rows.
+    """
+
+    weights: np.ndarray
+    bias: np.ndarray
+    order: np.ndarray | None = None
+    signed_bias: np.ndarray | None = None
+    layout: PanelOrder | None = None
+    facts: Mapping[str, int] = field(default_factory=dict)
+    note: str = ""
+
+    def sorted(self, values: np.ndarray) -> np.ndarray:
+        """Return the constants per output in the order of the kernel."""
+        return values if self.order is None or len(values) != len(self.order) else values[self.order]
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The kernels of a layer, or of a part of one, next to the portable one, and their constants.
+
+    Attributes:
+        kernel: that of most instruction sets.
+        panels: its constants; None where they have one order in all instruction sets.
+        winograd: the Winograd form next to it.
+        streams: the constants for kernels of microcontrollers, or why there are none; a set takes the last one that it has.
+        storage: how the weights are packed; None for a byte or more each.
+    """
+
+    reason: str
+    kernel: ChosenKernel = ChosenKernel()
+    panels: Panels | None = None
+    winograd: Winograd | None = None
+    streams: tuple[Stream, ...] = ()
+    storage: Storage | None = None
+
+    @property
+    def isa(self) -> str:
+        """The instruction set of a config; native where all sets have something for the layer."""
+        isa, known = self.kernel.isa, set[str]()
+        for stream in () if isa in (NATIVE, REAL_NATIVE) else self.streams:
+            isa = chosen([name for name in stream.form.sets if name not in known], isa)
+            known.update(stream.form.sets)
+        return isa
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        kept = ("n2d2/prepacked.hpp",) if self.storage and self.storage.kept else ()
+        return (*(self.winograd.headers if self.winograd else ()), *kept, *self.kernel.headers)
+
+    def forms(self, panels: np.ndarray | None, signed: np.ndarray | None = None) -> tuple[LayerForm, ...]:
+        """Return the forms of an array: `panels` for the sets of the kernel, `signed` for sets that multiply signed bytes."""
+        if panels is None:
+            return ()
+        first = () if signed is None else (LayerForm(self.kernel.signed_sets, signed),)
+        return (*first, LayerForm(self.kernel.sets, panels))
+
+    def per_output(self, values: np.ndarray) -> tuple[LayerForm, ...]:
+        """Return the forms of an array of constants per output."""
+        return () if self.panels is None else self.forms(self.panels.sorted(np.asarray(values).reshape(-1)))
+
+    def noting(self, clause: str) -> Selection:
+        """Return the same with a clause more in the report."""
+        return replace(self, reason=f"{self.reason}; {clause}")
+
+
+@dataclass(eq=False)
 class LayerCode:
     """Code of one layer for the project generator.
 
     Attributes:
-        identifier: the layer's C identifier.
         run: how it runs; row by row, `calls` compute the output rows [first, stop), or accumulate these input rows where it
             has partial results.
         headers: kernel headers to include, such as "n2d2/convolution.hpp".
         structs: configs of its kernels and constants they name, defined in the network's namespace after planes and `arrays`.
         calls: statements over in0, in1, ... (const unsigned char*) and out (unsigned char*).
-        arrays: the constant data.
         selection: its kernels in addition to the portable one.
+        streamed: True if it runs row by row.
+        sum: the layer whose sum is fused into `calls`; "" for none.
+        winograd: its Winograd form, which `winograd_sets` use instead of `calls`.
+        weights: those in the order of the portable kernel, if it has any; `weight_bytes` is 0 if another layer has them.
     """
 
     node: QuantNode
@@ -44,45 +151,18 @@ class LayerCode:
     arrays: tuple[Array, ...]
     selection: Selection
 
-    @property
-    def streamed(self) -> bool:
-        """True if it runs row by row."""
-        return self.run.streamed
-
-    @property
-    def sum(self) -> str:
-        """The layer whose sum is fused into `calls`; "" for none."""
-        return self.node.residual.layer if self.node.residual else ""
-
-    @property
-    def winograd(self) -> Winograd | None:
-        """Its Winograd form, which some instruction sets may use instead of `calls`."""
-        return self.selection.winograd
-
-    @property
-    def _used_winograd(self) -> Winograd | None:
-        """Its Winograd form if an instruction set uses it."""
-        return self.winograd if self.winograd and self.winograd.sets else None
-
-    @property
-    def weights(self) -> Array | None:
-        """The weights in the order of the portable kernel, if it has any."""
-        return next((array for array in self.arrays if array.name == f"{self.identifier}_weights"), None)
-
-    @property
-    def weight_bytes(self) -> int:
-        """Bytes of the weights; 0 if another layer has them."""
-        return self.weights.bytes if self.weights else 0
+    def __post_init__(self) -> None:
+        self.streamed, self.sum = self.run.streamed, self.node.residual.layer if self.node.residual else ""
+        self.winograd = self.selection.winograd
+        self.winograd_sets = self.winograd.sets if self.winograd else ()
+        self._used_winograd = self.winograd if self.winograd_sets else None
+        self.weights = next((array for array in self.arrays if array.name == f"{self.identifier}_weights"), None)
+        self.weight_bytes = self.weights.bytes if self.weights else 0
 
     @property
     def config(self) -> str:
         """`structs` in C++."""
         return "\n".join(each.text for each in self.structs)
-
-    @property
-    def call(self) -> str:
-        """`calls` in C++."""
-        return "\n".join(map(str, self.calls))
 
     def configured(self, change: Callable[[LayerConfig], LayerConfig]) -> LayerCode:
         """Return the same layer with other configs."""
@@ -93,7 +173,7 @@ class LayerCode:
         """`calls`, or the Winograd call on instruction sets that use it, in C++. With -DN2D2_TUNE both are timed."""
         form, template = self._used_winograd, templates("cpp").get_template("layers/statement.cpp.j2")
         winograd = {"where": form.where, "winograd": form.call(self.calls[0])} if form else {"where": "", "winograd": ""}
-        return template.render(direct=self.call, **winograd)
+        return template.render(direct="\n".join(map(str, self.calls)), **winograd)
 
     @property
     def constants(self) -> tuple[Array, ...]:
@@ -122,10 +202,6 @@ class LayerCode:
     def added(self) -> str:
         """`added_bytes` as a C++ expression."""
         return f"({self._used_winograd.where} ? {self.added_bytes} : 0)" if self._used_winograd else "0"
-
-    @property
-    def winograd_sets(self) -> tuple[str, ...]:
-        return self.winograd.sets if self.winograd else ()
 
     def deriving(self) -> LayerCode:
         """Return the layer with one order of its weights in the export; the build derives the others."""
@@ -226,23 +302,18 @@ class LayerCode:
 
 
 def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str) -> str:
-    """Return the struct `<identifier>_plane` that describes the memory of a tensor to the kernels.
-
-    Raises:
-        InternalError: if plane and tensor disagree.
-    """
-    size = quant.type.bytes
-    c, h, w = channels(quant.shape), height(quant.shape), width(quant.shape)
-    wanted = (c * size, w, h)
-    if (plane.size, plane.length, plane.count) != wanted or plane.stride % size:
-        raise InternalError(
-            f"{tensor}: a plane of {plane.count} x {plane.length} pixels of {plane.size} bytes every "
-            f"{plane.stride} is not the tensor of {h} x {w} x {c} elements of {size} bytes"
-        )
+    """Return the struct `<identifier>_plane` that describes the memory of a tensor to the kernels."""
+    size, h = quant.type.bytes, height(quant.shape)
     lines, wrap = plane.lines_before_wrap, plane.wrap_offset
     if plane.ring_rows is not None and plane.ring_rows < h:
         lines, wrap = plane.ring_rows, plane.offset
-    sizes = {"Height": h, "Width": w, "Channels": c, "Stride": plane.stride // size, "Lines": lines}
+    sizes = {
+        "Height": h,
+        "Width": width(quant.shape),
+        "Channels": channels(quant.shape),
+        "Stride": plane.stride // size,
+        "Lines": lines,
+    }
     sizes |= {} if plane.pitch is None else {"Pitch": plane.pitch // size}
     wrap = wrap if lines < h else plane.offset
     template = templates("cpp").get_template("layers/plane.hpp.j2")

@@ -6,20 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from n2d2py.arithmetic import (
-    DoublingRescale,
-    FixedPointRescale,
-    FloatRescale,
-    FractionRescale,
-    NumType,
-    Rescale,
-    ShiftRescale,
-    StepRescale,
-)
-from n2d2py.contracts.cpp.code import LayerCode
+from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType, Rescale
+from n2d2py.arithmetic.rescale import FloatRescale, FractionRescale, ShiftRescale, StepRescale
+from n2d2py.contracts.cpp.code import LayerCode, Selection
 from n2d2py.contracts.cpp.layer import Layer
 from n2d2py.contracts.cpp.parts import Argument, Array, Expression
-from n2d2py.contracts.cpp.selection import Selection
 from n2d2py.errors import InternalError
 from n2d2py.graph import ResidualAdd, Shape
 
@@ -33,10 +24,8 @@ def epilogue(layer: Layer, selection: Selection | None = None, only: int | None 
         real = layer.output.cpp
         activation = _activation(layer, real)
         return Expression.type("n2d2::Activated", real, activation)
-    node = layer.node
-    if node.rescale is None:
-        raise InternalError(f"{layer.name} has no rescale")
-    rescale, suffix = (node.rescale, "") if only is None else (node.rescale.only(only), str(only))
+    node, rescale = layer.node, layer.node.rescaling
+    rescale, suffix = (rescale, "") if only is None else (rescale.only(only), str(only))
     factor = _rescale(layer, selection or layer.portable, rescale, node.bound, suffix)
     kind = layer.output if node.residual is None else node.residual.type
     if layer.has("origin"):
@@ -51,7 +40,6 @@ def _requantized(kind: NumType, factor: Expression, limits: tuple[int, int], cen
 
 
 def _with_residual(layer: Layer, added: ResidualAdd, stored: Expression) -> Expression:
-    """Return `stored` followed by the residual sum with the bytes at the output address."""
     old = layer.inputs[-1]
     functions = {"weight": added.multiplier, "oldWeight": added.residual_multiplier, "offset": added.stored_offset(old)}
     operand = layer.constants("sum", "std::int32_t", functions, {"Old": old.cpp})
@@ -149,11 +137,8 @@ def move(layer: Layer, kernel: str, constants: dict[str, int]) -> LayerCode:
 
 
 def image_axes(layer: Layer, shape: Shape) -> tuple[int, ...]:
-    """Return, for each axis after the batch, whether it is channel (0), row (1) or column (2).
-
-    Raises:
-        N2D2Error: E703 for more than three axes.
-    """
+    """Return, for each axis after the batch, whether it is channel (0), row (1) or column (2). Raise E703 for more than three
+    axes."""
     if len(shape) not in _AXES:
         raise layer.beyond_axes(shape)
     return _AXES[len(shape)]

@@ -11,7 +11,7 @@ docs/explanation/instruction_sets.md says how to add one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from n2d2py.errors import InternalError
@@ -96,11 +96,9 @@ class InstructionSet:
 
     Attributes:
         name: spelling in N2D2_ISA_NAME, the environment variable N2D2_ISA and the parameter Tile.
-        title: name for people.
         tag: struct of n2d2 that its kernels are specialized for; `Native` if the code is compiled for it.
         macro: 1 if the code is compiled for it, or for a set that extends it; else 0.
         header: header below `kernels/` that binds its kernels to the operators.
-        text: description of the processors that have it.
         when: preprocessor condition on compiler features. The first row that holds is used.
         extends: the set whose kernels it inherits; "" for none.
         has: its own kernels.
@@ -110,7 +108,6 @@ class InstructionSet:
         flags: compiler flags for one binary with several sets, for g++ and clang++.
         present: C++ that queries the processor for it; "" if no binary chooses it at start.
         asks: a header below `kernels/` for `present`; "" without.
-        family: the processors that have it; "" for all.
         probe: test whether the compiler supports it; None if all compilers do.
         microcontroller: processors of the microcontroller export have it.
     """
@@ -151,79 +148,101 @@ PORTABLE = InstructionSet(
 )
 """Portable C++, if no row of the table holds."""
 
-_AVX512VNNI = (
-    "(defined(N2D2_EMULATED_AVX512VNNI) || \\\n     (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && "
-    "defined(__AVX512VL__) && defined(__AVX512VNNI__)))"
-)
-_AVX512VNNI_FLAGS = ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni", "-mf16c")
-_AVX512VNNI_PRESENT = (
-    'supports("avx512f") && supports("avx512bw") && supports("avx512dq") && supports("avx512vl") && supports("avx512vnni")'
-)
-_AVX512VNNI_TILES = ((0, 0, 0), (6, 4, 8192), (6, 4, 65536), (8, 3, 24576), (12, 2, 24576), (12, 2, 65536), (24, 1, 24576))
-
-_NEON = "defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)"
-_NEONDOT = f"{_NEON} && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)"
-_NEONI8MM = f"{_NEONDOT} && \\\n    defined(__ARM_FEATURE_MATMUL_INT8)"
-_NEONI8MM_PRESENT = "hardware(AT_HWCAP, 20) && hardware(AT_HWCAP2, 13)"
-_SVE256_FLAGS = ("-march=armv8.2-a+sve+dotprod+i8mm", "-msve-vector-bits=256")
-
 
 def _built_in(names: tuple[str, str, str, str], text: str, when: str, **more: Any) -> InstructionSet:
     """Return a set of this package; `names`: name, title, tag and macro."""
     return InstructionSet(*names, f"n2d2/isa/{names[0]}.hpp", text, when, **more)
 
 
-# From the fastest to the slowest. Where the first choice of the kernels is Winograd, a last (0, 0, 0) stands for that of the direct one.
+def _extending(base: InstructionSet, names: tuple[str, str, str, str], text: str, when: str, **more: Any) -> InstructionSet:
+    """Return a set that extends `base`, whose other fields it has where `more` does not say otherwise."""
+    more |= {"extends": base.name, "header": f"n2d2/isa/{names[0]}.hpp", "text": text, "when": when}
+    return replace(base, **dict(zip(("name", "title", "tag", "macro"), names, strict=True)), **more)
+
+
+_AVX512VNNI = _built_in(
+    ("avx512vnni", "AVX-512 VNNI", "Avx512Vnni", "N2D2_AVX512VNNI"),
+    "x86 with AVX-512 F, BW, DQ, VL and VNNI",
+    "(defined(N2D2_EMULATED_AVX512VNNI) || \\\n     (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && "
+    "defined(__AVX512VL__) && defined(__AVX512VNNI__)))",
+    has=_PANELS | {CHANNELS, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
+    speed=16,
+    tiles=((0, 0, 0), (6, 4, 8192), (6, 4, 65536), (8, 3, 24576), (12, 2, 24576), (12, 2, 65536), (24, 1, 24576)),
+    flags=("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni", "-mf16c"),
+    present='supports("avx512f") && supports("avx512bw") && supports("avx512dq") && supports("avx512vl") && supports("avx512vnni")',
+    family="x86",
+)
+_AVX2 = _built_in(
+    ("avx2", "AVX2", "Avx2", "N2D2_AVX2"),
+    "x86-64 with AVX2",
+    "defined(__AVX2__) && defined(__x86_64__)",
+    has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT, ROWS},
+    # The first choice of the kernels is Winograd; the last (0, 0, 0) stands for that of the direct form.
+    tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
+    flags=("-mavx2", "-mf16c"),  # every processor with AVX2 has F16C
+    present='supports("avx2")',
+    family="x86",
+)
+_NEON = _built_in(
+    ("neon", "NEON", "Neon", "N2D2_NEON"),
+    "ARM with NEON, little-endian",
+    "defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)",
+    has=_PANELS | {CHANNELS, WINOGRAD, FLOATS},
+    signed=frozenset((CONVOLUTION, FULLY_CONNECTED)),
+    tiles=_FEW_REGISTERS,
+    flags=("-march=armv8-a",),
+    present="true",
+    family="arm64",
+)
+_NEONDOT = _extending(
+    _NEON,
+    ("neondot", "NEON with dot products", "NeonDot", "N2D2_NEON_DOT"),
+    "ARMv8.2 with the dot product instructions",
+    f"{_NEON.when} && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)",
+    has=_PANELS | {CHANNELS, FLOATS},
+    tiles=((0, 0, 0), (4, 1, 8192), (4, 1, 65536), (6, 1, 24576), (3, 2, 24576)),
+    flags=("-march=armv8.2-a+dotprod",),
+    present="hardware(AT_HWCAP, 20)",
+)
+_NEONI8MM = _extending(
+    _NEONDOT,
+    ("neoni8mm", "NEON with matrix products", "NeonDot", "N2D2_NEON_I8MM"),
+    "ARMv8.6 with 8-bit matrix instructions (I8MM)",
+    f"{_NEONDOT.when} && \\\n    defined(__ARM_FEATURE_MATMUL_INT8)",
+    signed=frozenset((FULLY_CONNECTED,)),
+    tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (4, 1, 24576), (2, 1, 24576)),
+    flags=("-march=armv8.2-a+dotprod+i8mm",),
+    present="hardware(AT_HWCAP, 20) && hardware(AT_HWCAP2, 13)",
+    probe=Probe("-march=armv8.2-a+i8mm", "smmla v0.4s, v0.16b, v0.16b", "compilers before GCC 10 and clang 11 do not know it"),
+)
+_SVE256_FLAGS = ("-march=armv8.2-a+sve+dotprod+i8mm", "-msve-vector-bits=256")
+
+# From the fastest to the slowest.
 _TABLE = (
-    _built_in(
+    _extending(
+        _AVX512VNNI,
         ("amx", "AMX", "Avx512Vnni", "N2D2_AMX"),
         "x86-64 with AMX-INT8 and AVX-512 VNNI, Linux",
         "(defined(__AMX_INT8__) || defined(__AMXINT8__) || defined(N2D2_EMULATED_AMX)) && defined(__x86_64__) && \\\n"
-        f"    defined(__linux__) && {_AVX512VNNI}",
-        extends="avx512vnni",
-        has=_PANELS | {CHANNELS, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
-        speed=16,
-        tiles=_AVX512VNNI_TILES,
-        flags=(*_AVX512VNNI_FLAGS, "-mamx-tile", "-mamx-int8"),
-        present=f"n2d2::amx::available() && {_AVX512VNNI_PRESENT}",
+        f"    defined(__linux__) && {_AVX512VNNI.when}",
+        flags=(*_AVX512VNNI.flags, "-mamx-tile", "-mamx-int8"),
+        present=f"n2d2::amx::available() && {_AVX512VNNI.present}",
         asks="n2d2/x86/amx_permission.hpp",
-        family="x86",
         probe=Probe("-mamx-int8", "tdpbusd %tmm2, %tmm1, %tmm0", "compilers before GCC 11 and clang 12 do not know it"),
     ),
-    _built_in(
-        ("avx512vnni", "AVX-512 VNNI", "Avx512Vnni", "N2D2_AVX512VNNI"),
-        "x86 with AVX-512 F, BW, DQ, VL and VNNI",
-        _AVX512VNNI,
-        has=_PANELS | {CHANNELS, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
-        speed=16,
-        tiles=_AVX512VNNI_TILES,
-        flags=_AVX512VNNI_FLAGS,
-        present=_AVX512VNNI_PRESENT,
-        family="x86",
-    ),
-    _built_in(
+    _AVX512VNNI,
+    _extending(
+        _AVX2,
         ("avxvnni", "AVX-VNNI", "Avx2", "N2D2_AVXVNNI"),
         "x86-64 with AVX2 and AVX-VNNI",
         "defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))",
-        extends="avx2",
-        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
+        has=_AVX2.has | {ROW_PANELS},
         speed=16,
-        tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
-        flags=("-mavx2", "-mf16c", "-mavxvnni"),
+        flags=(*_AVX2.flags, "-mavxvnni"),
         present='supports("avx2") && leaf7Bit(1, 4)',
-        family="x86",
         probe=Probe("-mavxvnni", "{vex} vpdpbusd %ymm0, %ymm0, %ymm0", "compilers before GCC 11 and clang 12 do not know it"),
     ),
-    _built_in(
-        ("avx2", "AVX2", "Avx2", "N2D2_AVX2"),
-        "x86-64 with AVX2",
-        "defined(__AVX2__) && defined(__x86_64__)",
-        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT, ROWS},
-        tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
-        flags=("-mavx2", "-mf16c"),  # every processor with AVX2 has F16C
-        present='supports("avx2")',
-        family="x86",
-    ),
+    _AVX2,
     _built_in(
         ("sse4", "SSE4.1", "Sse41", "N2D2_SSE41"),
         "x86-64 with SSE4.1",
@@ -235,57 +254,21 @@ _TABLE = (
         present='supports("sse4.1")',
         family="x86",
     ),
-    _built_in(
+    _extending(
+        _NEONI8MM,
         ("sve256", "SVE of 256 bits", "NeonDot", "N2D2_SVE256"),
         "ARM with SVE or SVE2 and I8MM, built for vectors of 256 bits (Neoverse V1)",
-        f"{_NEONI8MM} && \\\n"
+        f"{_NEONI8MM.when} && \\\n"
         "    defined(__ARM_FEATURE_SVE_MATMUL_INT8) && defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS == 256",
-        extends="neoni8mm",
-        has=_PANELS | {CHANNELS, FLOATS},
+        signed=frozenset(),
         tiles=((0, 0, 0), (8, 1, 8192), (8, 1, 65536), (6, 1, 24576), (4, 1, 24576)),
         flags=_SVE256_FLAGS,
-        present=f"{_NEONI8MM_PRESENT} && hardware(AT_HWCAP2, 9) && hasVectors(32)",
-        family="arm64",
+        present=f"{_NEONI8MM.present} && hardware(AT_HWCAP2, 9) && hasVectors(32)",
         probe=Probe(" ".join(_SVE256_FLAGS), "usmmla z0.s, z0.b, z0.b", "compilers before GCC 10 and clang 12 do not know it"),
     ),
-    _built_in(
-        ("neoni8mm", "NEON with matrix products", "NeonDot", "N2D2_NEON_I8MM"),
-        "ARMv8.6 with 8-bit matrix instructions (I8MM)",
-        _NEONI8MM,
-        extends="neondot",
-        has=_PANELS | {CHANNELS, FLOATS},
-        signed=frozenset((FULLY_CONNECTED,)),
-        tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (4, 1, 24576), (2, 1, 24576)),
-        flags=("-march=armv8.2-a+dotprod+i8mm",),
-        present=_NEONI8MM_PRESENT,
-        family="arm64",
-        probe=Probe(
-            "-march=armv8.2-a+i8mm", "smmla v0.4s, v0.16b, v0.16b", "compilers before GCC 10 and clang 11 do not know it"
-        ),
-    ),
-    _built_in(
-        ("neondot", "NEON with dot products", "NeonDot", "N2D2_NEON_DOT"),
-        "ARMv8.2 with the dot product instructions",
-        _NEONDOT,
-        extends="neon",
-        has=_PANELS | {CHANNELS, FLOATS},
-        signed=frozenset((CONVOLUTION, FULLY_CONNECTED)),
-        tiles=((0, 0, 0), (4, 1, 8192), (4, 1, 65536), (6, 1, 24576), (3, 2, 24576)),
-        flags=("-march=armv8.2-a+dotprod",),
-        present="hardware(AT_HWCAP, 20)",
-        family="arm64",
-    ),
-    _built_in(
-        ("neon", "NEON", "Neon", "N2D2_NEON"),
-        "ARM with NEON, little-endian",
-        _NEON,
-        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS},
-        signed=frozenset((CONVOLUTION, FULLY_CONNECTED)),
-        tiles=_FEW_REGISTERS,
-        flags=("-march=armv8-a",),
-        present="true",
-        family="arm64",
-    ),
+    _NEONI8MM,
+    _NEONDOT,
+    _NEON,
     _built_in(
         ("rvv64", "RISC-V vectors, 64 bits", "Rvv64", "N2D2_RVV64"),
         "RV64 with the vector extension 1.0, of any length (SpacemiT K1, C908); clang 16, GCC 13 and later",
@@ -350,11 +333,8 @@ MORE_SETS: Registry[InstructionSet] = Registry("the instruction set")
 
 
 def register_instruction_set(row: InstructionSet) -> None:
-    """Insert a set before all others.
-
-    Raises:
-        InternalError: if its name, tag or macro is in use, or it refers to something unknown.
-    """
+    """Insert a set before all others. Raise InternalError if its name, tag or macro is in use, or it refers to something
+    unknown."""
     known = (*instruction_sets(), PORTABLE)
     for what in ("name", "tag", "macro"):
         if getattr(row, what) in (getattr(one, what) for one in known):

@@ -6,7 +6,7 @@
         return layer.code("mean", layer.call("mean", config))
 
 `selection` chooses a kernel and packs its constants, `epilogue` returns the type that stores a result; all are functions of the
-layer. `parts.Needs` collects what calls, configs and types require.
+layer. `parts.needs_of` collects what calls, configs and types require.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.arithmetic import NumType
-from n2d2py.contracts.cpp.code import LayerCode
+from n2d2py.arithmetic import NumType, round_up
+from n2d2py.contracts.cpp.code import LayerCode, Selection
 from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.isa import tags
-from n2d2py.contracts.cpp.parts import Argument, Array, Call, Constants, LayerConfig, LayerForm, Needs, PanelOrder, Reference
-from n2d2py.contracts.cpp.selection import Selection
+from n2d2py.contracts.cpp.parts import Argument, Array, Call, Constants, LayerConfig, LayerForm, PanelOrder, Reference, needs_of
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.graph import QuantGraph, QuantNode, Shape
+from n2d2py.graph import QuantGraph, QuantNode, Shape, channels, height, width
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane
+from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.registry import Registry
 
 
@@ -93,20 +93,26 @@ class LayerScratch:
         return {"ScratchBytes": self.bytes, "ScratchBase": self.base, "ScratchAt": self.at} if self.bytes else {}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Layer:
-    """A node in its graph, with types, names and storage of its tensors. It is immutable.
+    """A node in its graph, with types, names and storage of its tensors; no function changes it.
 
     Attributes:
-        identifier: C identifier of the layer.
         inputs, output: number types of the tensors.
         sources, place: planes of the inputs and of the output.
         over: planes of the inputs that the output overlaps.
         serial: the output overlaps an input, so rows are stored in order.
         backwards: that order is from the last row, or element, to the first.
-        run: how the layer runs, by the memory plan.
-        scratch: its workspace in the arena.
-        choices: export choices for its constants.
+        run: how the layer runs, by the memory plan; `partial`: address of its partial results, if it accumulates rows.
+        integer: True if it computes in integers.
+        computed: True if another layer computes the first input, so its integers are within the limits of their type.
+        input_zero: number that is taken from the integers of the first input: their zero point, or the origin of stored sums.
+        planes: the typedefs Input, of the first input, and Output.
+        bases: the pointers in0, in1, ... to which the planes of the inputs are relative.
+        streamed: True if it computes some rows at a time.
+        copied_line_bytes: bytes of a line of the first input, which kernels of two lines copy where lines have an order; else 0.
+        word_pixels: whether pixels of the first input, and of the output, begin at words.
+        whole_output: True if the rows of the output are contiguous.
     """
 
     node: QuantNode
@@ -124,15 +130,29 @@ class Layer:
     scratch: LayerScratch = LayerScratch()
     choices: ExportChoices = ExportChoices()
 
+    def __post_init__(self) -> None:
+        node, graph, first, place = self.node, self.graph, self.sources[0], self.place
+        self.name, self.integer, self.computed = node.name, graph.is_integer(node), node.inputs[0] not in graph.inputs
+        self.op: Any = node.op
+        self.input_shape, self.output_shape = graph.shape(node.inputs[0]), graph.shape(node.output)
+        self.input_zero = int(node.params["origin"][0]) if "origin" in node.params else self.inputs[0].zero_point
+        self.input_planes, self.output_plane = (
+            tuple(map(self.identifiers.plane, node.inputs)),
+            self.identifiers.plane(node.output),
+        )
+        self.planes = {"Input": self.input_planes[0], "Output": self.output_plane}
+        self.bases = tuple(f"in{index}" for index in range(len(node.inputs)))
+        self.streamed, self.partial = self.run.streamed, self.run.partial
+        self.copied_line_bytes = first.line_bytes if self.serial or self.streamed else 0
+        self.word_pixels = first.word_pixels, place.word_pixels
+        self.external, self.whole_output = place.external, place.limit is place.ring_rows is place.pitch is None
+
     @staticmethod
     def of(
         node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, choices: ExportChoices = ExportChoices()
     ) -> Layer:
-        """Return the layer of a node; `plan` has the addresses of its tensors and its execution.
-
-        Raises:
-            InternalError: if it mixes integers and floating point and its operator does not.
-        """
+        """Return the layer of a node; `plan` has the addresses of its tensors and its execution. Raise InternalError if it
+        mixes integers and floating point and its operator does not."""
         inputs, output = tuple(graph.type(name) for name in node.inputs), graph.type(node.output)
         place, run = plan.planes[node.output], plan.op(node.name)
         sources = tuple(plan.planes[name] for name in node.inputs)
@@ -144,33 +164,6 @@ class Layer:
         names, types = (identifiers, identifiers.layer(node.name)), (inputs, output)
         return Layer(node, graph, *names, *types, *planes, *order, run, LayerScratch.of(node, plan), choices)
 
-    # ---- what it is -------------------------------------------------------------------------
-    @property
-    def name(self) -> str:
-        return self.node.name
-
-    @property
-    def op(self) -> Any:
-        return self.node.op
-
-    @property
-    def integer(self) -> bool:
-        """True if the layer computes in integers."""
-        return self.graph.is_integer(self.node)
-
-    @property
-    def computed(self) -> bool:
-        """True if another layer computes the first input, so its integers are within the limits of their type."""
-        return self.node.inputs[0] not in self.graph.inputs
-
-    @property
-    def input_shape(self) -> Shape:
-        return self.graph.shape(self.node.inputs[0])
-
-    @property
-    def output_shape(self) -> Shape:
-        return self.graph.shape(self.node.output)
-
     def values(self, role: str) -> np.ndarray:
         """Return a constant of the node: "weights", "bias", "table", ..."""
         return self.node.params[role]
@@ -179,64 +172,11 @@ class Layer:
         """True if the node has such a constant."""
         return role in self.node.params
 
-    @property
-    def input_zero(self) -> int:
-        """Number that is taken from the integers of the first input: their zero point, or the origin of stored sums."""
-        return int(self.values("origin")[0]) if self.has("origin") else self.inputs[0].zero_point
-
     def sum_type(self, bound: int = 0) -> str:
         """Return the C++ type of the accumulator, for sums up to the larger of `bound` and the node's."""
         if not self.integer:
             return self.output.cpp
         return "std::int32_t" if max(bound, self.node.bound) < 2**31 else "std::int64_t"
-
-    # ---- where it is ------------------------------------------------------------------------
-    @property
-    def input_planes(self) -> tuple[str, ...]:
-        return tuple(map(self.identifiers.plane, self.node.inputs))
-
-    @property
-    def output_plane(self) -> str:
-        return self.identifiers.plane(self.node.output)
-
-    @property
-    def planes(self) -> dict[str, str]:
-        """The typedefs Input, of the first input, and Output."""
-        return {"Input": self.input_planes[0], "Output": self.output_plane}
-
-    @property
-    def bases(self) -> tuple[str, ...]:
-        """The pointers in0, in1, ... to which the planes of the inputs are relative."""
-        return tuple(f"in{index}" for index in range(len(self.node.inputs)))
-
-    @property
-    def streamed(self) -> bool:
-        """True if the layer computes some rows at a time."""
-        return self.run.streamed
-
-    @property
-    def copied_line_bytes(self) -> int:
-        """Bytes of a line of the first input, which kernels of two lines copy where lines have an order; else 0."""
-        return self.sources[0].line_bytes if self.serial or self.streamed else 0
-
-    @property
-    def external(self) -> bool:
-        return self.place.external
-
-    @property
-    def word_pixels(self) -> tuple[bool, bool]:
-        """Alignment: whether pixels of the first input, and of the output, begin at words."""
-        return self.sources[0].word_pixels, self.place.word_pixels
-
-    @property
-    def partial(self) -> int | None:
-        """Address of its partial results, if it accumulates rows of its input."""
-        return self.run.partial
-
-    @property
-    def whole_output(self) -> bool:
-        """True if the rows of the output are contiguous."""
-        return self.place.limit is None and self.place.ring_rows is None and self.place.pitch is None
 
     def pointwise(self) -> Layer:
         """Return the layer as element-wise: rows need no order if each is stored over its own operands."""
@@ -302,11 +242,11 @@ class Layer:
         Calls of a layer that runs row by row get the rows as last argument.
         """
         chosen = selection or self.portable
-        needs = Needs.of(part for call in calls for part in call.parts)
+        structs, arrays, more = needs_of(part for call in calls for part in call.parts)
         first = header if header.startswith("plugins/") else f"n2d2/{header}.hpp"
-        headers = (first, *needs.headers, *chosen.headers)
+        headers = (first, *more, *chosen.headers)
         by_rows = tuple(replace(call, rows=self.streamed) for call in calls)
-        return LayerCode(self.node, self.identifier, self.run, headers, needs.structs, by_rows, needs.arrays, chosen)
+        return LayerCode(self.node, self.identifier, self.run, headers, structs, by_rows, arrays, chosen)
 
 
 LayerFunction = Callable[[Layer], LayerCode]
@@ -323,8 +263,7 @@ def layer_code(
 
     Weights that a plug-in's kernel might read are not packed.
 
-    Raises:
-        N2D2Error: E701 if the C++ export has no kernel for the operator.
+    Raise E701 if the C++ export has no kernel for the operator.
     """
     function = LAYERS.get(node.op.kind)
     if function is None:
@@ -380,8 +319,7 @@ def kernel(kind: str, tag: str, header: str, isa: str = "") -> Callable[[Fits], 
     `kind`: the operator. `isa`: tag of the required instruction set (`kernels/n2d2/isa.hpp`), "" for any. Layers that run row
     by row or add a residual keep the kernels of the project.
 
-    Raises:
-        InternalError: if the operator or the instruction set is unknown.
+    Raise InternalError if the operator or the instruction set is unknown.
     """
     for what, name, known in (("operator", kind, LAYERS), ("instruction set", isa, ("", *tags()))):
         if name not in known:
@@ -392,3 +330,68 @@ def kernel(kind: str, tag: str, header: str, isa: str = "") -> Callable[[Fits], 
         return fits
 
     return declare
+
+
+ScratchFunction = Callable[[Layer], "ScratchNeed | None"]
+_NEEDS: Registry[ScratchFunction] = Registry("the scratch of", "n2d2py.operators.catalog")
+scratch = _NEEDS.declare
+"""Decorator that registers a function of a planned layer as the scratch of operator kinds."""
+_TAIL = 64
+"""Bytes that copying may write after windows."""
+_PIXELS = 6
+"""Pixels of a tile of most kernels; they make smaller ones where these do not fit."""
+_TILES = 4
+"""Tiles of a block that hide the time of reading many weights."""
+_BLOCK, _ORDERED_BLOCK, _LARGE_BLOCK, _LINES_BLOCK = 24576, 65536, 262144, 32768
+"""Bytes of windows that kernels gather at a time: of layers whose lines have an order, of those with many weights, as lines."""
+_MANY_WEIGHTS = 524288
+
+
+def scratch_needs(graph: QuantGraph, plan: MemoryPlan, choices: ExportChoices = ExportChoices()) -> dict[str, ScratchNeed]:
+    """Scratch of layers, by name, in a plan of their tensors; those that need nothing are not in it."""
+    identifiers = Identifiers(graph)
+    needs = {}
+    for node in graph.nodes:
+        function = _NEEDS.get(node.op.kind)
+        if function is None or plan.op(node.name).view:
+            continue
+        need = function(Layer.of(node, graph, plan, identifiers, choices))
+        if need is not None:
+            needs[node.name] = need
+    return needs
+
+
+def _window_bytes(layer: Layer, inputs: int) -> int:
+    """Return the most bytes of a window of `inputs` inputs, over the instruction sets: bytes may be widened to 16 bits."""
+    size = layer.inputs[0].bytes
+    words = -(-inputs * size // 4)
+    return words * (8 if size == 1 else 4)
+
+
+def windows_scratch(layer: Layer, kernel: tuple[int, int], groups: int = 1) -> ScratchNeed:
+    """Return the bytes of `panels/panel_convolution.hpp`: windows of some tiles, or lines of input with their padding."""
+    shape, (_, _, lines, columns) = layer.input_shape, layer.output_shape
+    depth = channels(shape) // groups
+    window = _window_bytes(layer, kernel[0] * kernel[1] * depth)
+    ordered = layer.serial and not layer.streamed
+    parts, pixels = (groups, lines * columns) if ordered else (1, columns if layer.streamed else lines * columns)
+    weights = kernel[0] * kernel[1] * depth * channels(layer.output_shape) // groups
+    block = _LARGE_BLOCK if weights > _MANY_WEIGHTS else _ORDERED_BLOCK if ordered else _BLOCK
+    tile = min(_PIXELS, pixels) + 1
+    most = max(min(block, window * (pixels + _PIXELS)), window * tile)
+    if not ordered and kernel != (1, 1):
+        by_lines = (height(shape) + kernel[0]) * (width(shape) + kernel[1]) * depth * layer.inputs[0].bytes
+        most = max(most, min(_LINES_BLOCK, by_lines))
+    # Each block reads all weights again: of large layers in float32, from memory.
+    enough = min(most, window * tile * (1 if layer.integer or weights <= _MANY_WEIGHTS else _TILES))
+    least, enough, most = (parts * size + _TAIL for size in (window * min(3, tile), enough, most))
+    return ScratchNeed(least, least, enough, most)
+
+
+def input_scratch(layer: Layer) -> ScratchNeed:
+    """Return the bytes of `panels/panel_fullyconnected.hpp`: the input as a window, and before it was arranged."""
+    shape = layer.input_shape
+    inputs = channels(shape) * height(shape) * width(shape)
+    window = (_window_bytes(layer, inputs) + 127) // 64 * 64
+    size = window + round_up(inputs * layer.inputs[0].bytes, 4) + _TAIL
+    return ScratchNeed(size, size, size, size)

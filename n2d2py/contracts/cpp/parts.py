@@ -1,7 +1,7 @@
 """Parts of the C++ of a layer, as data until it is printed: arrays, structs, calls.
 
 An `Expression` is a type or a value that refers to arrays and structs. Configs and calls hold these objects, not their names:
-`Needs` finds them, `substituted` replaces them, and printing writes their names.
+`needs_of` finds them, `substituted` replaces them, and printing writes their names.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from n2d2py.contracts.cpp.identifiers import comment, float_literal
 from n2d2py.contracts.cpp.isa import condition, instruction_sets
-from n2d2py.contracts.cpp.text import comment, float_literal
 from n2d2py.errors import InternalError
 from n2d2py.resources import templates
 
@@ -34,16 +34,15 @@ _DTYPES |= {f"std::{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") 
 """Types of NumPy by those of C++."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class LayerForm:
-    """Replacement of an array's values where the code is compiled for one of some instruction sets."""
+    """Replacement of an array's values where the code is compiled for one of some instruction sets (`where` in C++)."""
 
     sets: tuple[str, ...]
     values: np.ndarray
 
     @property
     def where(self) -> str:
-        """The condition of the preprocessor."""
         return condition(self.sets)
 
 
@@ -90,7 +89,7 @@ class Stream:
 _NOTHING = np.zeros(0, np.int8)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Array:
     """Constant data of a layer: a global array `name` of `ctype`, `values` flat and in final order.
 
@@ -103,6 +102,7 @@ class Array:
         apart: whether it is in the weights file, and a pointer in the program.
         typed: whether a type names it, so that it has to be a constant.
         borrowed: whether another layer defines it.
+        bytes: those of `values` in the exported project.
     """
 
     name: str
@@ -117,17 +117,13 @@ class Array:
     borrowed: bool = False
 
     def __post_init__(self) -> None:
-        if self.ctype not in _DTYPES:
-            raise InternalError(f"array {self.name}: unknown element type {self.ctype}")
-        object.__setattr__(self, "values", self._stored(self.values))
+        self.values = self._stored(self.values)
         forms = [replace(form, values=self._stored(form.values)) for form in self.forms if form.sets]
         while forms and np.array_equal(forms[-1].values, self.values):
             forms.pop()
-        object.__setattr__(self, "forms", tuple(forms))
+        self.forms, self.bytes = tuple(forms), self.values.nbytes
 
     def _stored(self, values: np.ndarray) -> np.ndarray:
-        if values.ndim != 1 or not values.size:
-            raise InternalError(f"array {self.name}: {values.shape} is not one dimension of elements")
         dtype = np.dtype(_DTYPES[self.ctype])
         stored = values.astype(dtype, copy=False)
         if stored is not values and dtype.kind != "f" and not np.array_equal(stored, values):
@@ -136,11 +132,6 @@ class Array:
 
     def __str__(self) -> str:
         return self.name
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the array in the exported project."""
-        return self.values.nbytes
 
 
 @dataclass(frozen=True)
@@ -173,7 +164,6 @@ class LayerConfig:
     Attributes:
         name: of the struct; `description` stands above it.
         types, constants: its typedefs and its enumerators, in order.
-        isa: the instruction set of its kernel.
         special: (tag of an instruction set, kernel) of plug-ins, the last one first in effect; "" for every set.
     """
 
@@ -203,7 +193,6 @@ class Expression:
 
     Attributes:
         text: a format string that names `parts`.
-        parts: what it refers to, in the order of definition.
         headers: kernel headers that it needs.
     """
 
@@ -270,35 +259,29 @@ def substituted(part: PartT, arrays: Mapping[str, Argument]) -> PartT:
     return part
 
 
-@dataclass(frozen=True, eq=False)
-class Needs:
-    """The definitions that parts of a text need, each once, in order."""
+Definitions: TypeAlias = "tuple[tuple[LayerConfig | Constants, ...], tuple[Array, ...], tuple[str, ...]]"
 
-    structs: tuple[LayerConfig | Constants, ...] = ()
-    arrays: tuple[Array, ...] = ()
-    headers: tuple[str, ...] = ()
 
-    @staticmethod
-    def of(parts: Iterable[Argument]) -> Needs:
-        """Return the needs of `parts`; a config comes after those of its types."""
-        structs: dict[str, LayerConfig | Constants] = {}
-        arrays: dict[str, Array] = {}
-        headers: dict[str, None] = {}
+def needs_of(parts: Iterable[Argument]) -> Definitions:
+    """Return the structs, arrays and headers that parts of a text need, each once; a config comes after those of its types."""
+    structs: dict[str, LayerConfig | Constants] = {}
+    arrays: dict[str, Array] = {}
+    headers: dict[str, None] = {}
 
-        def visit(part: Argument, typed: bool = False) -> None:
-            if isinstance(part, Array):
-                arrays[part.name] = replace(part, typed=typed or (part.name in arrays and arrays[part.name].typed))
-            elif isinstance(part, Constants):
-                structs.setdefault(part.name, part)
-            elif isinstance(part, LayerConfig):
-                for each in part.types.values():
-                    visit(each, True)
-                structs.setdefault(part.name, part)
-            elif isinstance(part, Expression):
-                for each in part.parts:
-                    visit(each, typed)
-                headers.update(dict.fromkeys(part.headers))
+    def visit(part: Argument, typed: bool = False) -> None:
+        if isinstance(part, Array):
+            arrays[part.name] = replace(part, typed=typed or (part.name in arrays and arrays[part.name].typed))
+        elif isinstance(part, Constants):
+            structs.setdefault(part.name, part)
+        elif isinstance(part, LayerConfig):
+            for each in part.types.values():
+                visit(each, True)
+            structs.setdefault(part.name, part)
+        elif isinstance(part, Expression):
+            for each in part.parts:
+                visit(each, typed)
+            headers.update(dict.fromkeys(part.headers))
 
-        for part in parts:
-            visit(part)
-        return Needs(tuple(structs.values()), tuple(arrays.values()), tuple(headers))
+    for part in parts:
+        visit(part)
+    return tuple(structs.values()), tuple(arrays.values()), tuple(headers)

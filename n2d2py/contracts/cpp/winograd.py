@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from n2d2py.arithmetic.exact import round_up
+from n2d2py.arithmetic import round_up
+from n2d2py.contracts.cpp.arrays import Storage, zero_padded
 from n2d2py.contracts.cpp.isa import condition
-from n2d2py.contracts.cpp.packing import Storage, zero_padded
 from n2d2py.contracts.cpp.parts import Array, Call, substituted
 
 _MATRIX = np.array([[6, 0, 0], [1, 1, 1], [1, -1, 1], [1, 2, 4], [1, -2, 4], [0, 0, 6]], np.int64)
@@ -51,7 +50,7 @@ class WinogradFacts:
     scratch: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Winograd:
     """A Winograd form of a layer next to its direct one.
 
@@ -62,6 +61,7 @@ class Winograd:
         on_stack: whether its weights are those of the direct form, transformed when they are needed
             (`panels/winograd_stack_panel.hpp`).
         kept: bytes of static memory that its transformed weights take, of packed ones that are transformed once.
+        where: the condition of the preprocessor under which it is used; `facts`: the enumerators of a config that has it.
         derivation, apart, borrowed: as in `parts.Array`; a build that cannot derive its weights uses the direct form.
     """
 
@@ -76,29 +76,20 @@ class Winograd:
     apart: bool = False
     borrowed: bool = False
 
-    @property
-    def facts(self) -> Mapping[str, int]:
-        """The enumerators of a config that has it."""
-        return {"WinogradOnStack": 1} if self.on_stack else {}
-
-    @property
-    def headers(self) -> tuple[str, ...]:
-        return ("n2d2/winograd.hpp",) if self.possible else ()
+    def __post_init__(self) -> None:
+        self.facts = {"WinogradOnStack": 1} if self.on_stack else {}
+        self.headers = ("n2d2/winograd.hpp",) if self.possible else ()
+        outputs, channels = len(self.weights), self.weights.shape[-1]
+        self.bytes = _POSITIONS * 2 * round_up(outputs, 8) * round_up(channels, 2)
 
     @property
     def where(self) -> str:
-        """The condition of the preprocessor under which it is used."""
         return f"({condition(self.sets)}) && N2D2_DERIVED" if self.derivation else condition(self.sets)
 
     def call(self, direct: Call) -> Call:
         """Return the call that runs it, of that of the direct form."""
         weights = {} if self.on_stack else {self.direct: self.name}
         return replace(substituted(direct, weights), function="n2d2::winograd")
-
-    @property
-    def bytes(self) -> int:
-        outputs, channels = len(self.weights), self.weights.shape[-1]
-        return _POSITIONS * 2 * round_up(outputs, 8) * round_up(channels, 2)
 
     def products(self, size: tuple[int, int]) -> int:
         """Return the multiplications for an output of `size` lines and pixels: 36 for 16 pixels instead of 144."""
@@ -159,45 +150,29 @@ def unprofitable(weights: np.ndarray, geometry: WinogradFacts) -> str:
     return ""
 
 
-def _panels(outputs: int) -> list[int]:
-    """Return the outputs of each panel."""
-    return [min(16, outputs - first) for first in range(0, outputs, 16)]
-
-
-def packed_on_stack(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> bool:
-    """True if tiles of four are exact and faster for packed weights (O, 3, 3, C) of at most 4 bits, which are
-    unpacked and transformed on the stack."""
-    return storage.bits <= 4 and _pays_on_stack(weights, geometry)
-
-
 def kept_bytes(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> int:
     """Return the bytes of static memory (`WinogradKeptPanels` of `kernels/n2d2/panels/winograd_stack_panel.hpp`) of packed
     weights (O, 3, 3, C) of at most 4 bits that are transformed once, for tiles of four, where these are exact
-    and have to be few for that; 0 if not.
-    """
+    and have to be few for that; 0 if not."""
     if storage.bits > 4 or not _takes_stack_panels(weights, geometry) or unprofitable(weights, geometry):
         return 0
     if _tiles(geometry.size) > _PANEL_TILES or 72 * weights.size // 9 > _CACHE_BYTES:
         return 0
     outputs, channels = len(weights), weights.shape[-1]
     parts = _parts(channels)
-    return sum(parts * 36 * (2 * channels // parts * each + _POSITION_GAP) for each in _panels(outputs))
+    return sum(
+        parts * 36 * (2 * channels // parts * min(16, outputs - first) + _POSITION_GAP) for first in range(0, outputs, 16)
+    )
 
 
 def pays_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = True) -> bool:
-    """True if tiles of four are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are
-    transformed on the stack than with stored ones: so many take longer to be read than to be multiplied. Without `stored` ones,
-    than the direct form."""
+    """True if tiles of four are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are transformed on the
+    stack, as much work as two or three tiles (`kernels/n2d2/panels/winograd_stack_panel.hpp`), than with stored ones: so many
+    take longer to be read than to be multiplied. Without `stored` ones, than the direct form."""
     large = 72 * len(weights) * weights.shape[-1] > _CACHE_BYTES
-    return (large or not stored) and _pays_on_stack(weights, geometry)
-
-
-def _pays_on_stack(weights: np.ndarray, geometry: WinogradFacts) -> bool:
-    """True if tiles of four are exact where a panel of weights is transformed on the stack, as much work as two or three tiles
-    (`kernels/n2d2/panels/winograd_stack_panel.hpp`), and faster than the direct form."""
     lines, pixels = geometry.size
     least = _TILE_PIXELS * (_tiles(geometry.size) + 3)
-    return lines * pixels >= least and _takes_stack_panels(weights, geometry)
+    return (large or not stored) and lines * pixels >= least and _takes_stack_panels(weights, geometry)
 
 
 def _takes_stack_panels(weights: np.ndarray, geometry: WinogradFacts) -> bool:
@@ -216,14 +191,12 @@ def _parts(channels: int) -> int:
 
 
 def _tiles(size: tuple[int, int]) -> int:
-    """Return the tiles of four of `size` lines and pixels."""
     return -(-size[0] // 4) * -(-size[1] // 4)
 
 
 def stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED) -> int:
     """Return the bytes with which weights are transformed for _PANEL_TILES tiles of four at a time, or for all, or for as many as
-    `most` holds.
-    """
+    `most` holds."""
     tile = 72 * round_up(channels, _CHANNEL_MULTIPLE) + (2304 if _parts(channels) > 1 else 0)
     unit = -(-geometry.size[1] // 4) if geometry.serial else _GROUP_TILES
     units = max(1, min(-(-min(_PANEL_TILES, _tiles(geometry.size)) // unit), most // (unit * tile)))

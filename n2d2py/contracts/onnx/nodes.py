@@ -75,8 +75,7 @@ class OnnxNode:
     def constant(self, index: int, what: str) -> np.ndarray:
         """Return the value of input `index`; `what` names it in messages.
 
-        Raises:
-            Unsupported: the value is only known at run time.
+        Raises Unsupported: the value is only known at run time.
         """
         if not self.is_constant(index):
             verb = "are" if what.endswith("s") and what != "bias" else "is"
@@ -97,19 +96,10 @@ class OnnxNode:
         """Return the shape of a data input, batch 1."""
         return self._tensors.graph.shape(self.tensor(index))
 
-    def require_rank(self, *ranks: int) -> Shape:
-        """Return the shape of input 0. Raise Unsupported if its rank is not one of `ranks`."""
-        shape = self.shape()
-        if len(shape) not in ranks:
-            wanted = " or ".join(map(str, ranks))
-            raise Unsupported(f"its input has rank {len(shape)}, only rank {wanted} is supported")
-        return shape
-
     def integers(self, name: str, index: int, default: Any = None) -> Any:
         """Return a list from input `index`, or from the attribute in old opsets; `default` if it is absent.
 
-        Raises:
-            Unsupported: the input is not constant.
+        Raises Unsupported: the input is not constant.
         """
         if self.has(index):
             return self.constant(index, f"list of {name}").reshape(-1).tolist()
@@ -118,8 +108,7 @@ class OnnxNode:
     def axes(self, rank: int) -> list[int] | None:
         """Return the axes from input 1, or from the attribute in old opsets: nonnegative, sorted, unique; None if absent.
 
-        Raises:
-            Unsupported: an axis is out of range or not constant.
+        Raises Unsupported: an axis is out of range or not constant.
         """
         axes = self.integers("axes", 1)
         if axes is None:
@@ -129,8 +118,7 @@ class OnnxNode:
     def new_axes(self, rank: int) -> list[int]:
         """Return the axes of an Unsqueeze of an array of `rank` axes, as `axes` does.
 
-        Raises:
-            Unsupported: as `axes`, and for a duplicate axis.
+        Raises Unsupported: as `axes`, and for a duplicate axis.
         """
         listed = self.integers("axes", 1) or []
         axes = self.axes(rank + len(listed)) or []
@@ -167,9 +155,8 @@ class Builder(Tensors):
         whose stored scales are kept.
         """
         name = (output or node.name) if part is None else self.fresh(f"{node.name}_{part}")
-        checked = {
-            role: array if array is None else self.parameter(name, role, array) for role, array in (params or {}).items()
-        }
+        given = (params or {}).items()
+        checked = {role: None if array is None else self.parameter(name, role, array) for role, array in given}
         arrays, unbiased = complete_params(checked)
         grid = None if weights_at is None else self.weight_scales.get(node.inputs[weights_at])
         if grid is not None:

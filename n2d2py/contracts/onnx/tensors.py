@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n2d2py.contracts.onnx.skeleton import subgraphs
+from n2d2py.contracts.onnx.skeleton import tensors_read
 from n2d2py.contracts.operator import make_operator
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import MAX_TENSOR, Graph, Node, Shape, Tensor
 
 if TYPE_CHECKING:
-    import onnx
-
     from n2d2py.frontend.onnx.model import OnnxModel
 
 _MAX_POSITIONS = 1 << 22
@@ -89,7 +87,6 @@ class Tensors:
     """The graph under construction, and the known facts about each ONNX tensor.
 
     Attributes:
-        graph: the graph under construction.
         constants: known ONNX tensors by name.
         names: ONNX tensor name -> graph tensor of the same shape, an image or a vector with batch 1.
         arrays: ONNX tensor name -> graph tensor (1, E) with its elements in row-major order.
@@ -114,7 +111,7 @@ class Tensors:
         self.dims: dict[str, Shape] = {}
         self.whole = whole
         self.is_batched = model.batch not in (None, 1) and not whole
-        self.read = tensors_read(model.proto.graph)
+        self.read = tensors_read(model.proto.graph.node).union(filter(None, model.outputs))
         self.plain_integers = plain_integers
         self.writers = {name: node for node in model.proto.graph.node for name in node.output}
         self._taken = set(self.writers)
@@ -152,8 +149,7 @@ class Tensors:
     def plane(self, name: str) -> str:
         """Return the graph tensor of the ONNX shape: an image, a sequence or a vector.
 
-        Raises:
-            Unsupported: for a tensor of integers, without batch axis, or of too many axes.
+        Raises Unsupported: for a tensor of integers, without batch axis, or of too many axes.
         """
         if name not in self.names:
             dims = self.dims[name]
@@ -182,10 +178,8 @@ class Tensors:
         return self._renamed.get(vector, vector)
 
     def _reshaped(self, name: str, tensor: str, dims: Shape, label: str) -> str:
-        reshaped = self.fresh(f"{name}_{label}")
-        self.graph.add(
-            Node(reshaped, make_operator("Reshape", tuple(dims)), [tensor], [reshaped], location=self.model.place(name))
-        )
+        reshaped, op = self.fresh(f"{name}_{label}"), make_operator("Reshape", tuple(dims))
+        self.graph.add(Node(reshaped, op, [tensor], [reshaped], location=self.model.place(name)))
         return reshaped
 
     def value(self, name: str) -> Value:
@@ -205,12 +199,8 @@ class Tensors:
             return
         tensor = self._renamed.get(source, source)
         last = self.graph.nodes[-1] if self.graph.nodes else None
-        is_new = (
-            last is not None
-            and last.outputs == [tensor]
-            and tensor not in self.arrays.values()
-            and tensor not in self.names.values()
-        )
+        is_new = last is not None and last.outputs == [tensor]
+        is_new = is_new and tensor not in (*self.arrays.values(), *self.names.values())
         if is_new and last is not None and name not in self.graph.tensors:
             old = self.graph.tensors.pop(tensor)
             self._renamed[tensor] = name
@@ -276,12 +266,3 @@ def element_dtype(code: int) -> np.dtype:
     from onnx import helper
 
     return helper.tensor_dtype_to_np_dtype(code)
-
-
-def tensors_read(graph: onnx.GraphProto) -> set[str]:
-    """Return the tensors that the nodes of a graph and its subgraphs read, and the graph's outputs."""
-    read = {value.name for value in graph.output}
-    for node in graph.node:
-        read.update(node.input)
-        read = read.union(*map(tensors_read, subgraphs(node)))
-    return read - {""}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from n2d2py.contracts.cpp import InstructionSet, isa
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.processors import TARGETS
+from n2d2py.exports.cpp.build import TARGETS
 from n2d2py.registry import Registry
 from n2d2py.resources import templates
 
@@ -70,11 +70,8 @@ PLUGIN_FOLDERS: Registry[Path] = Registry("headers in")
 
 
 def plugin_header(file: str | None, name: str) -> str:
-    """Return the export path of the header `name` next to a plug-in's Python file: "plugins/<folder>/<name>".
-
-    Raises:
-        InternalError: if the header does not exist.
-    """
+    """Return the export path of the header `name` next to a plug-in's Python file: "plugins/<folder>/<name>". Raise
+    InternalError if the header does not exist."""
     folder = Path(file or "").resolve().parent
     if not (folder / name).is_file():
         raise InternalError(f"the header '{name}' does not exist in {folder}")
@@ -100,13 +97,6 @@ def _text(header: str, kernels: Path, sets: Sequence[InstructionSet] | None = No
     source = _source(header, kernels)
     if not source.is_file():
         raise InternalError(f"the kernel header {header} does not exist")
-    status = source.stat()
-    return _read(source, status.st_mtime_ns, status.st_size)
-
-
-@cache
-def _read(source: Path, time: int, size: int) -> str:
-    """Return the text of a file, cached until it changes."""
     return source.read_text(encoding="utf-8")
 
 
@@ -125,7 +115,6 @@ def _active(text: str, marks: frozenset[str]) -> str:
 
 @cache
 def _parts(text: str) -> tuple[str, ...]:
-    """Return the operators that parts of a header are for."""
     return tuple(dict.fromkeys(part[1] for line in text.splitlines() if (part := _PART.match(line))))
 
 

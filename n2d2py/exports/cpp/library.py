@@ -166,7 +166,6 @@ class Export(Network):
     """The compiled project in a folder. Each call has its own arena, so threads may share the object."""
 
     def __init__(self, library: Path, prefix: str, details: Mapping[str, Any] = MappingProxyType({})):
-        """`details`: those of the manifest."""
         ports = details.get("ports", {})
         if "contract" in details:
             self.contract = InputContract.of(details["contract"])
@@ -199,7 +198,7 @@ class Export(Network):
         sizes = c_int(width), c_int(height), c_ssize_t(lines.shape[1])
         if convert(c_void_p(lines.ctypes.data), *sizes, c_void_p(stored.ctypes.data), c_void_p(state.ctypes.data)):
             raise ArrayError(f"a frame of {width}x{height} cannot be converted", "export again")
-        return _nchw(stored, info)
+        return _nchw(stored)
 
     def _streamed(self, source: StreamSource, samples: np.ndarray, piece: int) -> np.ndarray:
         info = self.info.inputs[0]
@@ -214,7 +213,7 @@ class Export(Network):
             samples[first : first + (piece or len(samples))] for first in range(0, len(samples), piece or len(samples) or 1)
         ):
             push(*state, c_void_p(part.ctypes.data), c_int(len(part)), c_void_p(stored.ctypes.data))
-        return _nchw(stored, info)
+        return _nchw(stored)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         def forward(sources, results, arena, index):
@@ -236,17 +235,13 @@ class Export(Network):
         return {index for index in range(len(self.info.inputs)) if bits >> index & 1}
 
     def layers_to(self, outputs: Sequence[str] | str) -> int:
-        """Return the number of layers that run for the named outputs.
-
-        Raises:
-            ArrayError: E804 for outputs that the network does not have, or does not compute alone.
-        """
+        """Return the number of layers that run for the named outputs. Raise E804 for outputs that the network does not have, or
+        does not compute alone."""
         chosen = self._chosen(outputs)
         wants_all = len(set(chosen)) == len(self.info.outputs)
         return len(self.info.layers) if wants_all else self._library.layers_to(self._bits(chosen))
 
     def _bits(self, outputs: list[int]) -> int:
-        """Return the outputs at some positions, as forward_to takes them."""
         if not self._library.forward_to:
             raise ArrayError(
                 "this export computes all of its outputs at once: its inputs arrive row by row, or it has more than 64 outputs",
@@ -268,7 +263,7 @@ class Export(Network):
 
         self._each(inputs, forward)
         return {
-            info.name: _without_lines(_nchw(values, info), ~lines)
+            info.name: _without_lines(_nchw(values), ~lines)
             for info, values, lines in zip(self.info.layers, taps, computed, strict=True)
             if lines.any()
         }
@@ -284,16 +279,12 @@ class Export(Network):
             self._library.reset(arena)
         for index in range(len(inputs[0])):
             forward(_pointers(sources, index), _pointers(results, index), arena, index)
-        return [_nchw(values, info) for values, info in zip(results, self.info.outputs, strict=True)]
+        return list(map(_nchw, results))
 
 
 def load_export(path: Path | str) -> Export:
-    """Return the compiled export in folder `path`; its library is built first when it is missing or stale.
-
-    Raises:
-        N2D2Error: E805 when `path` is not a C++ export; E801, E802, E807 when it cannot be built; E803 when the
-            library cannot be loaded.
-    """
+    """Return the compiled export in folder `path`; its library is built first when it is missing or stale. Raise E805 when
+    `path` is not a C++ export; E801, E802, E807 when it cannot be built; E803 when the library cannot be loaded."""
     folder = Path(path).resolve()
     manifest = read_manifest(folder)
     if manifest is None or "namespace" not in manifest.get("details", {}):
@@ -327,7 +318,6 @@ def _layer(pointer) -> LayerInfo:
 
 
 def _to_hwc(x: np.ndarray) -> np.ndarray:
-    """(N, C, ...) as contiguous (N, ..., C)."""
     return np.ascontiguousarray(np.moveaxis(x, 1, -1))
 
 
@@ -335,8 +325,7 @@ def _hwc_batch(count: int, info: TensorInfo) -> np.ndarray:
     return np.zeros((count, *info.stored[2:], info.stored[1]), info.dtype)
 
 
-def _nchw(values: np.ndarray, info: TensorInfo) -> np.ndarray:
-    """(N, ..., C) as contiguous (N, C, ...)."""
+def _nchw(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.moveaxis(values, -1, 1))
 
 
@@ -346,5 +335,4 @@ def _without_lines(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
 
 
 def _pointers(arrays: list[np.ndarray], index: int):
-    """Write the addresses of stimulus `index` in each array, as void*[]."""
     return (c_void_p * len(arrays))(*(x.ctypes.data + index * x.strides[0] for x in arrays))

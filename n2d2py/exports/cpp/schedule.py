@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from n2d2py.contracts.cpp.arrays import initializer
-from n2d2py.contracts.cpp.text import literal
+from n2d2py.contracts.cpp import initializer, literal
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.view import LayerView, PortView
 from n2d2py.graph import QuantGraph, outputs_from

@@ -1,34 +1,134 @@
-"""The C++ export as `-export CPP` finds it: what it refuses, what it writes."""
+"""The C++ export as `-export CPP` finds it: what it refuses, what it writes, and the runner of a copy of it."""
 
 from __future__ import annotations
 
+import json
+import os
+import platform
+import shutil
+import timeit
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from n2d2py.arithmetic.exact import round_up
-from n2d2py.contracts.cpp import Array, ExportChoices, LayerCode, layer_code, scratch_needs
-from n2d2py.contracts.cpp.arrays import is_string
-from n2d2py.contracts.cpp.byte_sums import PRODUCT_TIMES
+from n2d2py import log
+from n2d2py.arithmetic import round_up
+from n2d2py.arithmetic.audio import AudioSource
+from n2d2py.arithmetic.sensor import SensorSource
+from n2d2py.concurrency import cores
+from n2d2py.contracts.cpp import PRODUCT_TIMES, Array, LayerCode, is_string, scratch_needs, storage_of
 from n2d2py.contracts.cpp.identifiers import Identifiers, namespace_name
-from n2d2py.contracts.cpp.packing import storage_of
-from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, Target, no_layers
+from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, Target
+from n2d2py.exports.cpp.build import BuiltCopy, lacks_byte_products, start
+from n2d2py.exports.cpp.library import Export
 from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, WEIGHTS_FORMATS, CppParameters
-from n2d2py.exports.cpp.processors import lacks_byte_products
-from n2d2py.exports.cpp.project import Project
-from n2d2py.exports.cpp.project_view import namespace_of
-from n2d2py.exports.cpp.runner import CompiledExport, cpu_info
+from n2d2py.exports.cpp.project import Project, namespace_of
 from n2d2py.exports.cpp.tune import tile_constants, tune_export, winograd_choices, with_tiles
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.registry import register
-from n2d2py.graph import QuantGraph, height, layer_macs, width
+from n2d2py.exports.stimuli import from_hwc, hwc_field
+from n2d2py.graph import QuantGraph, Shape, layer_macs
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.memory.settings import N2D2_STRATEGIES
+from n2d2py.runtime.runner import Latency, read_profile
+
+
+class CompiledExport(BuiltCopy):
+    """A built copy of a written C++ export; removed at the end."""
+
+    remedy = "install g++ and make"
+    needed = "g++ (or set CXX)"
+
+    @classmethod
+    def missing(cls, parameters: Mapping[str, Any]) -> str:
+        installed = shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
+        return "" if installed else "no C++ compiler or make"
+
+    def build(self) -> None:
+        steps = len(list(self.folder.rglob("*.cpp")))
+        self._command("make", f"-j{cores()}", "all", "lib", what="building the export", steps=steps)
+
+    def _command(self, *words: str, what: str = "running the export", steps: int | None = None) -> str:
+        """Run a command in the project, with a bar over the lines that it prints. Raise E810 with the first line that tells why
+        when it fails."""
+        with start(words, self.folder) as process:
+            printed = [line.strip() for line in log.progress(process.stdout or (), what, total=steps, unit="file")]
+        if process.returncode:
+            raise self.failed(" ".join(words), printed, f"exit status {process.returncode}")
+        return "\n".join(printed)
+
+    def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
+        """Return the stored outputs (count, C, H, W) by tensor of bin/run_export over all exported stimuli."""
+        file = self.folder / "outputs.bin"
+        printed = self._command(str(self.folder / "bin" / "run_export"), "-outputs", str(file), steps=count)
+        log.detail("%s", printed.splitlines()[-1] if printed else "run_export printed nothing")
+        row = np.dtype([(name, *hwc_field(graph.shape(name), graph.type(name).dtype)) for name in graph.user_outputs])
+        rows = self.read_results(file, row, count)
+        return {name: from_hwc(rows[name], graph.shape(name)) for name in graph.user_outputs}
+
+    def sizes(self) -> dict[str, int]:
+        if _cached():
+            # A compiler cache gives objects back without their call graphs: with those of the others the stack would
+            # depend on what the cache holds. Frames alone give the same bound every time.
+            for graph in self.folder.rglob("build/**/*.ci"):
+                graph.unlink()
+        return self.read_sizes(self._command("make", "-s", "size", what="measuring the export"))
+
+    def built_with(self) -> str:
+        return self._command(os.environ.get("CXX") or "g++", "--version", what="asking the compiler").splitlines()[0]
+
+    def latency(self, inferences: int) -> Latency | None:
+        """Output of `run_export -bench` and `-profile`: the whole inference alone, then with a clock between layers."""
+        program, count = str(self.folder / "bin" / "run_export"), str(inferences)
+        whole = json.loads(self._command(program, "-bench", count, what="timing the export").splitlines()[-1])
+        layers = read_profile(self._command(program, "-profile", count, what="timing the layers"))
+        processor = cpu_info("model name") or platform.processor() or platform.machine()
+        return Latency(whole["median_us"], whole["min_us"], whole["threads"], inferences, processor, layers)
+
+    def conversion_cost(self, inferences: int) -> str:
+        export = Export(self.folder / "lib" / f"lib{self.details['namespace']}.so", self.details["namespace"], self.details)
+        source = export.contract.source
+        if source is None or not inferences or "conversion_bytes" not in self.details:
+            return ""
+        if isinstance(source, AudioSource):
+            frames = source.frames_of(export.info.inputs[0].stored[1:]).count
+            samples, what = np.arange(source.samples(frames), dtype=np.int16), f"{frames} frames of a sound"
+            run = partial(export.from_audio, samples)
+        elif isinstance(source, SensorSource):
+            samples, what = np.zeros((source.hop, source.axes), np.int16), f"{source.hop} samples"
+            run = partial(export.from_sensor, samples)
+        else:
+            wide, high = source.measured_size(*export.info.inputs[0].stored[:1:-1])
+            run = partial(export.from_frame, source.layout.encode(np.zeros((high, wide, 3), np.uint8)), wide)
+            what = f"a frame of {wide}x{high}"
+        return f"{1e6 * min(timeit.repeat(run, number=1, repeat=inferences)):.4g} us for {what}"
+
+    def network(self) -> Export:
+        return Export(self.folder / "lib" / f"lib{self.details['namespace']}.so", self.details["namespace"])
+
+
+def cpu_info(field: str) -> str:
+    """Return the value of the first line of /proc/cpuinfo for a field; "" without one."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(field)), "")
+
+
+def _cached() -> bool:
+    """True if the compiler is called through ccache."""
+    words = (os.environ.get("CXX") or "g++").split()
+    program = shutil.which(words[0]) if words else None
+    return program is not None and Path(program).resolve().name == "ccache" and not os.environ.get("CCACHE_DISABLE")
+
 
 _ALIGNMENT = 64
 """Of every constant array."""
@@ -55,29 +155,14 @@ class CppTarget(Target[Project]):
         own = self.parameter_type.of(parameters)
         return {} if own.portable else scratch_needs(graph, plan, self.choices(own))
 
-    def prepare(self, request: ExportRequest) -> Prepared[Project]:
-        """E701 and E703 for layers and tensors, E704 for a network without layers, E705 for parameters.
-
-        Raises:
-            InternalError: where graph, plan, scored outputs and stimuli do not fit each other.
-        """
+    def make(self, request: ExportRequest) -> Project:
+        """Raise E701 and E703 for layers and tensors, E705 for parameters."""
         graph, plan, own = request.graph, request.memory_plan, self.parameter_type.of(request.parameters)
-        if not graph.nodes:
-            return Prepared(request, [no_layers(graph)])
         if graph.bits < 0 and not self.in_floats:
             export = self.name.removeprefix("CPP_")
             what = f"the model '{graph.name}' computes in floating point, which the {export} export does not support"
-            return Prepared(request, [N2D2Error("E705", what, remedy="export with -nbbits 8, or with -export CPP")])
-        problems = [
-            N2D2Error(
-                "E703",
-                f"tensor '{tensor.name}' has rank {len(tensor.shape)} ({'x'.join(map(str, tensor.shape))}), which the C++ "
-                "export does not support",
-                remedy="use tensors with channels, height and width",
-            )
-            for tensor in graph.tensors.values()
-            if not 2 <= len(tensor.shape) <= 4
-        ]
+            raise N2D2Error("E705", what, remedy="export with -nbbits 8, or with -export CPP")
+        problems = [_rank_problem(one.name, one.shape) for one in graph.tensors.values() if not 2 <= len(one.shape) <= 4]
         codes: dict[str, LayerCode] = {}
         if not problems:
             identifiers, choices, arrays = Identifiers(graph), self.choices(own), dict[bytes, np.ndarray]()
@@ -89,18 +174,17 @@ class CppTarget(Target[Project]):
                 except N2D2Error as problem:
                     problems.append(problem)
         problems += _tile_problems(request, own.portable, codes) + _parameter_problems(request, own)
-        if problems:
-            return Prepared(request, problems)
-        if own.weights_file and (problem := _weights_file_problem(own, codes)):
-            return Prepared(request, [problem])
-        _check_consistent(request, plan)
-        return Prepared(request, (), self.project(request, codes, own))
+        ErrorList.raise_if(problems)
+        if own.weights_file:
+            _check_weights_file(own, codes)
+        return self.project(request, codes, own)
 
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
-        """RuntimeDispatch without SIMD, an input that stays with the caller and arrives by lines, BufferAlignment with the
-        strategies of N2D2, and what concerns integers in floating point, or low-bit weights."""
         own, real = self.parameter_type.of(parameters), graph.bits < 0
         whole = not real and not (own.pack_weights and own.prepack_weights) and not _has_low_bit_weights(graph)
+        same_kernels = "SIMD=none leaves the same portable kernels for every instruction set"
+        static_lines = "with StreamInput=1 the lines of the input are in the static memory"
+        no_lines = "no layer runs row by row with complete inputs; MemoryMode=Small or Minimum creates such layers"
         reasons = (
             (real and own.weights_format == "string", "WeightsFormat", "only 8-bit integers can be written as string literals"),
             (real, "PackWeights PrepackWeights", "floating-point weights are not packed"),
@@ -111,21 +195,9 @@ class CppTarget(Target[Project]):
             (own.small_code, "Winograd", "SmallCode=1 stores one copy of the weights"),
             (own.weights_file, "PrepackWeights", "weights of a file are unpacked in each inference"),
             (not own.pack_weights, "PrepackWeights", "with PackWeights=0 no weights are packed"),
-            (
-                own.runtime_dispatch and own.portable,
-                "RuntimeDispatch",
-                "SIMD=none leaves the same portable kernels for every instruction set",
-            ),
-            (
-                own.stream_input and not own.include_input,
-                "IncludeInputInBuffer",
-                "with StreamInput=1 the lines of the input are in the static memory",
-            ),
-            (
-                not own.runs_by_lines,
-                "MaxExtraMacs",
-                "no layer runs row by row with complete inputs; MemoryMode=Small or Minimum creates such layers",
-            ),
+            (own.runtime_dispatch and own.portable, "RuntimeDispatch", same_kernels),
+            (own.stream_input and not own.include_input, "IncludeInputInBuffer", static_lines),
+            (not own.runs_by_lines, "MaxExtraMacs", no_lines),
             (
                 own.strategy in N2D2_STRATEGIES,
                 "BufferAlignment",
@@ -144,9 +216,6 @@ class CppTarget(Target[Project]):
         )
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
-        """Return the namespace, which names the library too; by layer the bits and bytes of packed weights, and the bytes that
-        they had; the same by tensor of packed activations; the working memory of the conversion of frames or sounds.
-        """
         packed_weights = {
             code.node.name: {
                 "bits": storage.bits,
@@ -154,7 +223,7 @@ class CppTarget(Target[Project]):
                 "bytes_unpacked": int(code.node.params["weights"].nbytes),
                 **({"bytes_prepacked": storage.kept} if storage.kept else {}),
             }
-            for code in (prepared.result.codes if prepared.result else ())
+            for code in prepared.result.codes
             if (storage := code.selection.storage)
         }
         graph = prepared.request.graph
@@ -167,7 +236,7 @@ class CppTarget(Target[Project]):
             for node in graph.nodes
             if node.outputs[0] in graph.packed
         }
-        conversion = prepared.result.conversion if prepared.result else None
+        conversion = prepared.result.conversion
         return {
             "namespace": namespace_of(graph, self.parameter_type.of(prepared.request.parameters)),
             "ports": {
@@ -211,7 +280,6 @@ class CppTarget(Target[Project]):
         return now / reduced if reduced else 1.0
 
     def check_tunable(self, parameters: Mapping[str, Any]) -> None:
-        """Raise E808 if `-tune` has nothing to measure: the layers have no tiles, or there are several instruction sets."""
         if not self.layer_parameters.keys:
             super().check_tunable(parameters)
         if self.parameter_type.of(parameters).runtime_dispatch:
@@ -223,6 +291,12 @@ class CppTarget(Target[Project]):
         request, tiled = prepared.request, {choice.layer for choice in kernels if choice.tiles}
         tiles = tune_export(folder, list(request.memory_plan.order), tiled, rounds, command)
         return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))
+
+
+def _rank_problem(tensor: str, shape: Shape) -> N2D2Error:
+    rank = f"{len(shape)} ({'x'.join(map(str, shape))})"
+    what = f"tensor '{tensor}' has rank {rank}, which the C++ export does not support"
+    return N2D2Error("E703", what, remedy="use tensors with channels, height and width")
 
 
 def _has_low_bit_weights(graph: QuantGraph) -> bool:
@@ -250,52 +324,32 @@ def _section_bytes(array: Array, weights_format: str) -> int:
     return round_up(size, _ALIGNMENT)
 
 
-def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:
-    """Raise InternalError if graph, plan, scored outputs and stimuli do not fit each other."""
-    graph = request.graph
-    request.stimuli.check(graph)
-    if sorted(plan.order) != sorted(node.name for node in graph.nodes if not node.op.is_part):
-        raise InternalError("the memory plan schedules other layers than the network has")
-    if request.stimuli.inputs and len(request.stimuli.labels) != len(request.targets):
-        raise InternalError(f"{len(request.stimuli.labels)} arrays of labels for {len(request.targets)} targets")
-    for target in request.targets:
-        if target.output not in graph.outputs:
-            raise InternalError(f"the score of {target.output}, which is not an output")
-    for target, labels in zip(request.targets if request.stimuli.inputs else (), request.stimuli.labels, strict=True):
-        shape = graph.shape(target.output)
-        if labels[:1].size != height(shape) * width(shape):
-            raise InternalError(f"{labels[:1].size} labels of a stimulus for {target.output} of shape {shape}")
-
-
-def _weights_file_problem(own: CppParameters, codes: Mapping[str, LayerCode]) -> N2D2Error | None:
-    """E705 where WeightsFile=1 has nothing to hold, or several instruction sets would need several orders."""
+def _check_weights_file(own: CppParameters, codes: Mapping[str, LayerCode]) -> None:
     if own.runtime_dispatch:
         what = "WeightsFile=1 and RuntimeDispatch=1 exclude each other, as they require different orders of the weights"
-        return N2D2Error("E705", what, remedy="remove one of them")
+        raise N2D2Error("E705", what, remedy="remove one of them")
     if not any(array.apart for code in codes.values() for array in code.with_weights_apart().arrays):
         what = "WeightsFile=1 has nothing to store, as no layer has separate weights"
-        return N2D2Error("E705", what, remedy="remove WeightsFile")
-    return None
+        raise N2D2Error("E705", what, remedy="remove WeightsFile")
 
 
 def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
-    """E705 for a layer that a parameter asks to have a Winograd form, and that has none, or none for that instruction set."""
     wanted = [one for one, is_wanted in winograd_choices(tile).items() if is_wanted]
     possible = code.winograd.possible if code.winograd is not None else ()
     if all(one in possible for one in wanted):
         return []
-    what, remedy = (
-        f"no Winograd form ({code.selection.reason})",
-        "remove it; Winograd applies to 8-bit 3x3 convolutions with stride 1",
-    )
+    what, remedy = f"no Winograd form ({code.selection.reason})", "Winograd applies to 8-bit 3x3 convolutions with stride 1"
     if possible:
         what = f"a Winograd form for {', '.join(possible)} only"
-        remedy = "remove it; direct convolution is as fast with dot-product instructions"
-    return [N2D2Error("E705", f"Tile={tile[:60]} of [{code.node.name}] is not valid: the layer has {what}", remedy=remedy)]
+        remedy = "direct convolution is as fast with dot-product instructions"
+    return [
+        N2D2Error(
+            "E705", f"Tile={tile[:60]} of [{code.node.name}] is not valid: the layer has {what}", remedy=f"remove it; {remedy}"
+        )
+    ]
 
 
 def _tile_problems(request: ExportRequest, is_portable: bool, codes: Mapping[str, LayerCode]) -> list[N2D2Error]:
-    """E705 for a Tile of a layer that does not work in tiles, or that is a part of another one."""
     tiles = {layer: values["Tile"] for layer, values in request.layer_parameters.items() if "Tile" in values}
     problems = []
     for node in request.graph.nodes:

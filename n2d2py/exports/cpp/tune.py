@@ -33,13 +33,16 @@ def tune_export(folder: Path, layers: list[str], tiled: Collection[str], rounds:
 
     The file TUNED_FILE is written into the folder.
 
-    Raises:
-        N2D2Error: E801, E802 when the export cannot be built, E808 when the program or `command` fails.
+    Raise E801, E802 when the export cannot be built, E808 when the program or `command` fails.
     """
     with tempfile.TemporaryDirectory() as name:
         copy = Path(name) / folder.name
         shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("build", "bin", "lib", "statistics"))
-        _build(copy)
+        need_make()
+        log.notice("building all tiles for -tune")
+        status, printed = run_make(copy, "CXXFLAGS=-DN2D2_TUNE")
+        if status:
+            raise build_error(printed, remedy="check TARGET, ARCH and CXX in the environment")
         measured = _run(copy, rounds, command)
     tiles, before, after = best_tiles(measured, layers, tiled)
     log.notice(
@@ -88,14 +91,6 @@ def with_tiles(parameters: Mapping[str, Mapping[str, str]], tiles: Mapping[str, 
     return merged
 
 
-def _build(folder: Path) -> None:
-    need_make()
-    log.notice("building all tiles for -tune")
-    status, printed = run_make(folder, "CXXFLAGS=-DN2D2_TUNE")
-    if status:
-        raise build_error(printed, remedy="check TARGET, ARCH and CXX in the environment")
-
-
 def _run(folder: Path, rounds: int, command: str) -> dict:
     binary = folder / "bin" / "run_export"
     words = [word.replace("{binary}", str(binary)).replace("{folder}", str(folder)) for word in shlex.split(command)]
@@ -126,11 +121,7 @@ def winograd_choices(written: str) -> dict[str, bool]:
 
 def tile_constants(written: str) -> dict[str, str]:
     """Return the constants of a config, as C++ expressions, of a parameter `<set>:6x1:8192 <set>:4x1:24576`; none without a
-    tile.
-
-    Raises:
-        ValueError: with what is wrong.
-    """
+    tile. Raise ValueError with what is wrong."""
     macros = {row.name: exact_condition(row) for row in instruction_sets()}
     tiles: dict[str, tuple[int, ...]] = {}
     for part in written.split():

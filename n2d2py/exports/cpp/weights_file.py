@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from n2d2py.contracts.cpp import Array, LayerCode
-from n2d2py.contracts.cpp.arrays import file_bytes, is_file, panel_file
+from n2d2py.contracts.cpp import Array, LayerCode, file_bytes, is_file, panel_file
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.runtime.graph_file import StoredRows
 
@@ -48,7 +47,6 @@ class WeightsFile:
     Attributes:
         arrays: in the order of the table.
         where: the condition of the preprocessor under which a program reads them in their order; "" for always.
-        data: the bytes of the file.
         identity: the digest that the program knows.
     """
 

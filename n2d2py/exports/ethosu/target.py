@@ -1,22 +1,27 @@
-"""Export target `-export EthosU`."""
+"""Export target `-export EthosU`: a .tflite file that Vela, Arm's compiler for the Ethos-U, compiles to a program of the NPU."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from importlib.util import find_spec
 from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared
-from n2d2py.exports.ethosu.vela import NPU, Compiled, Program, compile_model, missing_vela
-from n2d2py.exports.model_file import hex_rows, model_file, precision_problem, write_rendered
+from n2d2py.exports.model_file import hex_rows, model_file, require_precision, write_rendered
 from n2d2py.exports.ncnn.file import identifier
 from n2d2py.exports.registry import register
-from n2d2py.exports.tflite.file import int8_grid
+from n2d2py.exports.tflite.file import int8_grid, need_schema
 from n2d2py.exports.tflite.layers import TfliteModel
 from n2d2py.exports.tflite.target import TfliteTarget, write_c_arrays
 from n2d2py.exports.tflite.writer import channels_last
@@ -24,6 +29,134 @@ from n2d2py.exports.tflite.xnnpack import with_reference
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
 from n2d2py.ini import ExportParameters, Kind, parameter
+
+NPU = "ETHOS_U"
+"""The custom operator of a compiled file that the NPU runs, spelled as built-in ones."""
+_CUSTOM = b"ethos-u"
+_KIB = 1024
+
+
+@dataclass(frozen=True)
+class Program:
+    """A network that runs entirely on the NPU.
+
+    Attributes:
+        commands: command stream with the driver's header.
+        weights: the constants, compressed.
+        arena: bytes of the memory for inputs, outputs and intermediate tensors.
+        fast: bytes of the separate fast memory; 0 if there is none.
+        regions: region numbers of the constants, the arena and the fast memory in the command stream.
+        inputs, outputs: offsets in the arena, in the order of the network.
+    """
+
+    commands: bytes
+    weights: bytes
+    arena: int
+    fast: int
+    regions: tuple[int, int, int]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A model compiled by Vela.
+
+    Attributes:
+        model: the .tflite file for TFLite Micro; `NPU` replaces the operators that the NPU runs.
+        codes: its kinds of operators, in the order of first use.
+        cpu_ops: number of operators that the CPU runs.
+        figures: Vela's estimate by the names of its summary.
+        program: None if the CPU runs an operator.
+    """
+
+    model: bytes
+    codes: tuple[str, ...]
+    cpu_ops: int
+    figures: Mapping[str, str]
+    summary: str
+    program: Program | None
+
+    def number(self, name: str) -> float:
+        """Return a figure of the summary."""
+        return float(self.figures[name])
+
+    @property
+    def cycles(self) -> int:
+        """Return the estimated NPU cycles of one inference."""
+        return round(self.number("cycles_total"))
+
+    @property
+    def ram(self) -> int:
+        """Return the bytes of SRAM and DRAM."""
+        return round((self.number("sram_memory_used") + self.number("dram_memory_used")) * _KIB)
+
+    @property
+    def flash(self) -> int:
+        return round((self.number("on_chip_flash_memory_used") + self.number("off_chip_flash_memory_used")) * _KIB)
+
+
+def need_vela() -> None:
+    """Raise E721 if Vela or the .tflite schema is missing."""
+    if not (find_spec("ethosu") and find_spec("ai_edge_litert")):
+        text = "Vela, Arm's compiler for Ethos-U, or the package ai-edge-litert is not installed"
+        raise N2D2Error("E721", text, remedy="pip install n2d2py[ethosu]")
+
+
+def compile_model(data: bytes, options: Sequence[str]) -> Compiled:
+    """Return the compiled form of a .tflite file. Raise E802 with Vela's message if it fails."""
+    with tempfile.TemporaryDirectory(prefix="n2d2py-") as name:
+        folder = Path(name)
+        (folder / "model.tflite").write_bytes(data)
+        _run_vela(folder, options)
+        model = (folder / "out" / "model_vela.tflite").read_bytes()
+        (table,) = (folder / "out").glob("*_summary_*.csv")
+        summary = table.read_text(encoding="utf-8")
+        (figures,) = csv.DictReader(summary.splitlines())
+        codes = _operators(model)
+        left = sum(code != NPU for code in codes)
+        program = None
+        if codes == [NPU]:
+            _run_vela(folder, [*options, "--output-format", "raw"])
+            program = _read_program(folder / "out" / "model_vela.npz")
+    return Compiled(model, tuple(dict.fromkeys(codes)), left, figures, summary, program)
+
+
+def _run_vela(folder: Path, options: Sequence[str]) -> None:
+    words = [sys.executable, "-m", "ethosu.vela", "model.tflite", "--output-dir", "out", *options]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        reason = lines[-1].split("Error: ")[-1].strip('"') if lines else "no reason"
+        raise N2D2Error("E802", f"Vela cannot compile the model: {reason}", remedy="correct the export parameters of EthosU")
+
+
+def _operators(data: bytes) -> list[str]:
+    schema = need_schema()
+    model = schema.Model.GetRootAs(data, 0)
+    names = {value: name for name, value in vars(schema.BuiltinOperator).items() if not name.startswith("_")}
+    codes = []
+    for index in range(model.OperatorCodesLength()):
+        code = model.OperatorCodes(index)
+        builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        codes.append(NPU if code.CustomCode() == _CUSTOM else names[builtin])
+    graph = model.Subgraphs(0)
+    return [codes[graph.Operators(index).OpcodeIndex()] for index in range(graph.OperatorsLength())]
+
+
+def _read_program(path: Path) -> Program:
+    with np.load(path) as arrays:  # object arrays are not read
+        one: Any = {name: arrays[name] for name in arrays.files if not name.endswith("_quantization")}
+    return Program(
+        one["cmd_data"].tobytes(),
+        one["weight_data"].tobytes(),
+        int(one["scratch_size"]),
+        int(one["scratch_fast_size"]),
+        (int(one["weight_region"]), int(one["scratch_region"]), int(one["scratch_fast_region"])),
+        tuple(map(int, one["input_offset"])),
+        tuple(map(int, one["output_offset"])),
+    )
+
 
 _TEXTS = """
 Accelerator: The NPU and its multiplications per cycle.
@@ -74,7 +207,6 @@ class EthosUTarget(TfliteTarget):
     in_floats = False
 
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
-        """Return VelaConfig where no entry of the file is selected."""
         own = EthosUParameters.of(parameters)
         selects = own.system_config or own.memory_mode
         return {} if selects else {"VelaConfig": "neither VelaSystemConfig nor VelaMemoryMode is given"}
@@ -83,19 +215,19 @@ class EthosUTarget(TfliteTarget):
         return with_reference(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
+        return super().prepare(replace(request, parameters={**request.parameters, **_FILE_PARAMETERS}))
+
+    def make(self, request: ExportRequest) -> NpuModel:
         """Raise the errors of the TFLite target, E705 in floating point, E721 without Vela, E802 if Vela fails."""
-        wrong = precision_problem(request, "EthosU supports 8-bit integers", (8,), "use -nbbits 8")
-        if problem := wrong or missing_vela():
-            return Prepared(request, [problem])
+        require_precision(request.graph, "EthosU supports 8-bit integers", (8,), "use -nbbits 8")
+        need_vela()
         own = EthosUParameters.of(request.parameters)
         if bool(own.system_config) != bool(own.memory_mode):
             name = "VelaSystemConfig" if own.system_config else "VelaMemoryMode"
             text = f"{name} is given alone, while VelaSystemConfig and VelaMemoryMode go together"
-            return Prepared(request, [N2D2Error("E705", text, remedy="give both, or neither")])
-        prepared = super().prepare(replace(request, parameters={**request.parameters, **_FILE_PARAMETERS}))
-        if prepared.problems:
-            return prepared
-        return Prepared.of(prepared.request, partial(_compile, prepared.result, _options(own)))
+            raise N2D2Error("E705", text, remedy="give both, or neither")
+        model = super().make(request)
+        return NpuModel(model.data, model.codes, model.index, compile_model(model.data, _options(own)))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
         model = prepared.result
@@ -131,12 +263,7 @@ class EthosUTarget(TfliteTarget):
         )
 
 
-def _compile(model: TfliteModel, options: list[str]) -> NpuModel:
-    return NpuModel(model.data, model.codes, model.index, compile_model(model.data, options))
-
-
 def _options(own: EthosUParameters) -> list[str]:
-    """Return Vela's command line for the export parameters."""
     words = ["--accelerator-config", own.accelerator, "--optimise", own.optimise]
     if own.system_config or own.memory_mode:
         words += ["--config", own.config]
@@ -165,7 +292,6 @@ def write_program(request: ExportRequest, program: Program, folder: Path) -> Non
 
 
 def _ports(request: ExportRequest, program: Program) -> list[dict[str, object]]:
-    """Return the header comments of the inputs and outputs."""
     graph, ports = request.graph, []
     for kind, names, offsets in (("INPUT", graph.inputs, program.inputs), ("OUTPUT", graph.outputs, program.outputs)):
         for number, (name, offset) in enumerate(zip(names, offsets, strict=True)):

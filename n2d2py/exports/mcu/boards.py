@@ -24,7 +24,6 @@ class Board:
         counter: address of a counter, and its steps in a microsecond.
         riscv: whether its processor is RISC-V; the others are Arm.
         small: whether `flash` is too small for the constants of many networks, which are all in `external` then.
-        text: what it is.
         chip: what its serial line is programmed like (`export_templates/mcu/boards/uart_*`); `pins` of it, to transmit and to
             receive.
         core: name of its core, for a board on the desk.
@@ -61,7 +60,6 @@ class Core:
         prefix, flags: what the names of its compiler begin with, and its flags.
         board: the one whose QEMU runs it.
         isa: the name of its instruction set (`exports.cpp.isa`).
-        link: flags of the linker.
         cxx, cxx_flags: the C++ compiler and its flags, where others than those above compile C++.
     """
 

@@ -9,10 +9,8 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest
-from n2d2py.exports.cpp.frame_input import byte_tables
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.inputs import PixelMap
-from n2d2py.graph.shapes import Shape, channels, elements, height, width
+from n2d2py.exports.cpp.conversion import byte_tables
+from n2d2py.graph import PixelMap, QuantGraph, Shape, channels, elements, height, width
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,6 @@ class Benchmark:
 
     Attributes:
         shape: of the input, (C, H, W) or (F,); three channels are RGB.
-        outputs: number of values of the output.
         sample: type of the elements of a sample, which arrive channels-last.
         factor, offset: factor * element + offset is the real value of the reference model's input.
         baud: of the serial line in performance and accuracy mode.
@@ -55,9 +52,10 @@ BENCHMARKS = {
 """By name. sww01 is not among them: its firmware receives sound over I2S by drivers of the board."""
 
 
-@dataclass(frozen=True)
 class BenchmarkView:
-    """A benchmark as the templates see it.
+    """A benchmark as the templates see it, for a network that fits it.
+
+    The byte of an image means the same as in the calibration data where that is known, else the same as for the reference model.
 
     Attributes:
         tables: literals of the stored values of the bytes of a sample, by channel or once for all; () where bytes stay
@@ -65,41 +63,28 @@ class BenchmarkView:
         order: the channel of a sample that each channel of the input is.
     """
 
-    benchmark: Benchmark
-    tables: tuple[str, ...]
-    order: tuple[int, ...]
+    def __init__(self, benchmark: Benchmark, request: ExportRequest):
+        self.benchmark, self.tables, self.order = benchmark, (), ()
+        if benchmark.sample != np.float32:
+            count = 3 if benchmark.shape[0] == 3 else 1
+            pixels = request.contract.pixels if count == 3 else None
+            pixels = pixels or PixelMap((benchmark.factor,) * count, (benchmark.offset,) * count, tuple(range(count)))
+            elements_of_bytes = np.arange(256, dtype=np.uint8).view(benchmark.sample).astype(int)
+            kind = request.graph.type(request.graph.user_inputs[0])
+            self.tables, self.order = byte_tables(pixels, elements_of_bytes, kind), pixels.order
 
 
-def benchmark_view(benchmark: Benchmark, request: ExportRequest) -> BenchmarkView:
-    """Return the view of a benchmark, for a network that fits it.
-
-    The byte of an image means the same as in the calibration data where that is known, else the same as for the reference
-    model.
-    """
-    if benchmark.sample == np.float32:
-        return BenchmarkView(benchmark, (), ())
-    count = 3 if benchmark.shape[0] == 3 else 1
-    pixels = request.contract.pixels if count == 3 else None
-    pixels = pixels or PixelMap((benchmark.factor,) * count, (benchmark.offset,) * count, tuple(range(count)))
-    elements_of_bytes = np.arange(256, dtype=np.uint8).view(benchmark.sample).astype(int)
-    kind = request.graph.type(request.graph.user_inputs[0])
-    return BenchmarkView(benchmark, byte_tables(pixels, elements_of_bytes, kind), pixels.order)
-
-
-def benchmark_problem(benchmark: Benchmark, graph: QuantGraph) -> N2D2Error | None:
-    """E705 for a network that does not fit the benchmark."""
+def check_benchmark(benchmark: Benchmark, graph: QuantGraph) -> None:
+    """Raise E705 for a network that does not fit the benchmark."""
     shapes = [graph.shape(name) for name in graph.user_inputs]
     sizes = [elements(graph.shape(name)) for name in graph.user_outputs]
     fits = list(map(_planes, shapes)) == [_planes((1, *benchmark.shape))] and sizes == [benchmark.outputs]
-    if fits and not graph.states:
-        return None
-    inputs, outputs = " and ".join(map(_text, shapes)), " and ".join(map(str, sizes))
-    return N2D2Error(
-        "E705",
-        f"MLPerfTiny={benchmark.name} requires one input of {_text((1, *benchmark.shape))} and one output of {benchmark.outputs} values; "
-        f"the model has {inputs} and {outputs}{', and states' if graph.states else ''}",
-        remedy="correct MLPerfTiny, or export the model of the benchmark",
-    )
+    if not fits or graph.states:
+        inputs, outputs = " and ".join(map(_text, shapes)), " and ".join(map(str, sizes))
+        wanted = f"one input of {_text((1, *benchmark.shape))} and one output of {benchmark.outputs} values"
+        has = f"{inputs} and {outputs}{', and states' if graph.states else ''}"
+        what = f"MLPerfTiny={benchmark.name} requires {wanted}; the model has {has}"
+        raise N2D2Error("E705", what, remedy="correct MLPerfTiny, or export the model of the benchmark")
 
 
 def warn_of_negative_results(benchmark: Benchmark, graph: QuantGraph) -> None:

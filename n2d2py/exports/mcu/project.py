@@ -1,4 +1,4 @@
-"""The files of an export for microcontrollers: those of the C++ export, boards, and vectors to test them with."""
+"""The files of an export for microcontrollers: those of the C++ export, boards, vectors to test them with; its parameters."""
 
 from __future__ import annotations
 
@@ -9,28 +9,66 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.contracts.cpp.code import LayerCode
-from n2d2py.contracts.cpp.forms.channel_pairs import ChannelPairs
-from n2d2py.contracts.cpp.identifiers import Identifiers
+from n2d2py.contracts.cpp import ChannelPairs, Identifiers, LayerCode
 from n2d2py.contracts.cpp.isa import CHANNEL_PAIRS, InstructionSet, instruction_sets, sets_with
 from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
 from n2d2py.contracts.cpp.parts import Array, Stream
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest
+from n2d2py.exports.cpp.parameters import CppParameters
 from n2d2py.exports.cpp.project import Project, wanted_names
-from n2d2py.exports.mcu.boards import BOARDS, CORES, HARDWARE, Board, board, transforming_cores
-from n2d2py.exports.mcu.mlperf import benchmark_view
-from n2d2py.exports.mcu.parameters import McuParameters
+from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, HARDWARE, Board, Core, board, core, transforming_cores
+from n2d2py.exports.mcu.mlperf import BENCHMARKS, Benchmark, BenchmarkView
 from n2d2py.exports.mcu.single import single_file as one_file
-from n2d2py.exports.mcu.stack import StackBound, stack_bounds
-from n2d2py.exports.mcu.steady import varying_layers
-from n2d2py.exports.stimuli import hwc
+from n2d2py.exports.mcu.stack import StackBound, stack_bounds, varying_layers
+from n2d2py.exports.stimuli import stored_bytes
 from n2d2py.files import write_text
-from n2d2py.graph import QuantGraph
-from n2d2py.graph.shapes import channels, elements, height, width
+from n2d2py.graph import QuantGraph, channels, elements, height, width
+from n2d2py.ini import Kind, parameter
 from n2d2py.memory.constants import Constant
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.quant.simulator import simulate
+
+_TEXTS = """
+WeightsFormat: Storage of weights. text: numbers. string: string literals, which compile faster. auto: chosen by size.
+Core: Core on which -test and -compare run the export in QEMU, and default of TARGET in the Makefile. The export runs on all
+    cores.
+TestVectors: Number of inputs in test/vectors, each with the results of all layers.
+SpeedForFlash: Use Winograd for 3x3 convolutions with stride 1 on cortex-m4, m7 and m33 where it takes fewer instructions.
+    Results stay exact. Transformed weights take 3.6 times the flash, and the stack grows.
+CopyWeights: Copies of weights in the fastest memory, with Memories for constants. single: before the layer. double: while the
+    layer before runs, for firmware with DMA.
+SingleFile: Also write src/<namespace>.hpp with interface, kernels, constants and network in one C++11 file, and the files
+    of an Arduino library and a CMSIS pack.
+MLPerfTiny: Also write the firmware of this benchmark of MLPerf Tiny for the runner of MLCommons, in mlperf/. Its API is not
+    part of the export (docs/how-to/mlperf_tiny.md).
+"""
+
+
+@dataclass(frozen=True)
+class McuParameters(
+    CppParameters,
+    texts=_TEXTS,
+    without="openmp runtime_dispatch fuse_residuals prepack_weights winograd small_code weights_file",
+):
+    """The export parameters of CPP_MCU."""
+
+    buffer_alignment: int = parameter(
+        "BufferAlignment", Kind.UINT, 4, CppParameters.rows["buffer_alignment"].doc, minimum=1, maximum=4096
+    )
+    weights_format: str = parameter("WeightsFormat", Kind.ENUM, "auto", choices=("auto", "text", "string"))
+    prepack_weights: bool = False
+    core: Core = parameter("Core", Kind.ENUM, DEFAULT_CORE, read=core, choices=tuple(one.name for one in CORES))
+    test_vectors: int = parameter("TestVectors", Kind.UINT, 3, minimum=1, maximum=999)
+    speed_for_flash: bool = parameter("SpeedForFlash", Kind.BOOL, False)
+    copy_weights: str = parameter("CopyWeights", Kind.ENUM, "single", choices=("single", "double"))
+    single_file: bool = parameter("SingleFile", Kind.BOOL, False)
+    benchmark: Benchmark | None = parameter("MLPerfTiny", Kind.ENUM, "none", read=BENCHMARKS.get, choices=("none", *BENCHMARKS))
+
+    @property
+    def trades_flash(self) -> bool:
+        return self.speed_for_flash and not self.portable and self.core in transforming_cores()
+
 
 _PIXELS = 2
 """Pixels of the output for which a kernel reads its weights once; kernels with vectors have more."""
@@ -116,9 +154,9 @@ class McuProject(Project):
         core: the core that the Makefile builds for by default.
         hardware: the boards on the desk that an application is for.
         mlperf: firmware of a benchmark; None without one.
-        single_file: True if the project is also written as one header.
+        exact: True if all results are integers.
+        line_bytes: those of the longest line of an output.
         varying: the layers whose time depends on the data, each with the reason.
-        vectors: number of test vectors.
     """
 
     folders = ("mcu", "cpp")
@@ -129,25 +167,20 @@ class McuProject(Project):
         super().__init__(request, codes, parameters)
         self.core, self.hardware = parameters.core, HARDWARE if request.app else ()
         self.single_file, self.vectors = parameters.single_file, parameters.test_vectors
-        self.mlperf = benchmark_view(parameters.benchmark, request) if parameters.benchmark else None
-        self.varying = varying_layers(self.graph)
+        self.mlperf = BenchmarkView(parameters.benchmark, request) if parameters.benchmark else None
+        self.varying, self.sets = varying_layers(self.graph), microcontroller_sets()
+        kinds, sizes = zip(
+            *((self.graph.type(node.output), self.graph.shape(node.output)) for node in self.graph.nodes), strict=True
+        )
+        self.exact = int(not self.graph.is_mixed and not any(kind.is_float for kind in kinds))
+        self.line_bytes = max(width(size) * channels(size) * kind.bytes for kind, size in zip(kinds, sizes, strict=True))
+        self.arena_alignment = max(4, *(tensor.type.bytes for tensor in self.graph.tensors.values()))
 
     @cached_property
     def weights_format(self) -> str:
-        """Without files, which the build systems of boards do not find."""
         return "inline" if self.parameters.weights_format == "auto" else self.parameters.weights_format
 
-    @property
-    def sets(self) -> tuple[InstructionSet, ...]:
-        return microcontroller_sets()
-
-    @property
-    def arena_alignment(self) -> int:
-        """That of the largest element, at least a word."""
-        return max(4, *(tensor.type.bytes for tensor in self.graph.tensors.values()))
-
     def write(self, folder: Path) -> None:
-        """As for CPP, and the same in one file where that is asked for."""
         super().write(folder)
         if self.single_file:
             text = one_file(folder, self.namespace, self.kernel_namespace, _FREESTANDING)
@@ -216,18 +249,6 @@ class McuProject(Project):
         home = self.homes.get(array)
         return f'N2D2_PLACED("{self.namespace}_{home}", "{array}")' if home else f'N2D2_CONSTANT("{array}")'
 
-    @property
-    def exact(self) -> int:
-        """True if all results are integers."""
-        kinds = (self.graph.type(node.output) for node in self.graph.nodes)
-        return int(not self.graph.is_mixed and all(not kind.is_float for kind in kinds))
-
-    @property
-    def line_bytes(self) -> int:
-        """Bytes of the longest line of an output."""
-        outputs = ((self.graph.shape(node.output), self.graph.type(node.output)) for node in self.graph.nodes)
-        return max(width(shape) * channels(shape) * kind.bytes for shape, kind in outputs)
-
     @cached_property
     def stack_bounds(self) -> tuple[StackBound, ...]:
         return stack_bounds(self.layers)
@@ -272,8 +293,7 @@ def vector_bytes(graph: QuantGraph, order: Sequence[str], values: dict[str, np.n
     """Return stimulus `index` of stored `values` by tensor: the inputs, then the layers in `order`, in HWC, little-endian."""
     outputs = {node.name: node.output for node in graph.nodes}
     tensors = [*graph.user_inputs, *(outputs[name] for name in order)]
-    arrays = (hwc(values[name][index]) for name in tensors)
-    return b"".join(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes() for array in arrays)
+    return b"".join(stored_bytes(values[name][index]) for name in tensors)
 
 
 def write_vectors(request: ExportRequest, count: int, folder: Path) -> None:

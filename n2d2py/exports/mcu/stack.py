@@ -1,8 +1,7 @@
-"""Upper bounds of the stack of one inference, one for each class of cores.
+"""Upper bounds of the stack of one inference, one for each class of cores; layers whose time depends on the data.
 
 The bound of a layer is that of its kernel: buffers whose sizes the shapes give, and the frames of its calls, which
-`-fstack-usage` of
-GCC 12 gave for -O2 and -Os. `tests/microcontrollers/test_stack.py` compares the bounds with stacks painted in QEMU.
+`-fstack-usage` of GCC 12 gave for -O2 and -Os. `tests/microcontrollers/test_stack.py` compares the bounds with stacks painted in QEMU.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from n2d2py.arithmetic.exact import round_up
+from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, ShiftRescale, round_up
 from n2d2py.contracts.cpp.isa import PORTABLE, InstructionSet, instruction_sets
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.mcu.boards import CORES
-from n2d2py.graph.shapes import channels
+from n2d2py.graph import Aligned, Interpolated, Moved, QuantGraph, QuantNode, Rescaled, Table, Weighted, channels
 
 _CALLS, _CALLS_BY_ROWS = 48, 112
 """Frames of the C interface and of the function that calls the layers, or some rows of them."""
@@ -38,7 +37,6 @@ class StackBound:
     Attributes:
         cores: names of the cores of the export that belong to it.
         when: the condition of the preprocessor, "" for all other cores.
-        bytes: of one inference.
     """
 
     cores: tuple[str, ...]
@@ -66,7 +64,6 @@ def _layer_bytes(layer: LayerView, row: InstructionSet) -> int:
 
 
 def _portable_bytes(layer: LayerView, row: InstructionSet) -> int:
-    """Return the bytes of a layer without a kernel of the instruction set."""
     node, kind = layer.node, layer.operation
     wide = 8 if node.bound >= 2**31 else 4
     if kind == "Conv":
@@ -93,3 +90,35 @@ def _window_bytes(layer: LayerView, row: InstructionSet, wide: int) -> int:
         most = max(4, 1024 // inputs * 4)
     tile = min(outputs, most)
     return pixels * size * inputs + 2 * wide * tile + (2 * inputs * tile if packed else 0)
+
+
+_FORMS = (Aligned, Interpolated, Moved, Rescaled, Table, Weighted)
+_KINDS = frozenset(
+    """
+    Activation Concat Conv Convert Deconv DepthToSpace ElemWise Fc IndexSelect Padding Pool Reshape Resize Transpose
+    """.split()
+)
+"""Operators whose integer kernels were counted; of the others nothing is promised."""
+
+
+def _reason(graph: QuantGraph, node: QuantNode) -> str:
+    tensors = [graph.type(name) for name in (*node.inputs, node.output)]
+    if any(kind.is_float for kind in tensors):
+        return "it computes in floating point"
+    if not isinstance(node.rescale, (DoublingRescale, FixedPointRescale, ShiftRescale, type(None))):
+        return "it rescales in floating point"
+    if node.op.kind == "Concat" and not node.op.concatenates_pixels(graph.shape(node.output)):
+        return "the time of a concatenation of rows was not counted"
+    if node.op.kind not in _KINDS or not isinstance(node.form, _FORMS):
+        return f"the time of {node.op.kind} was not counted"
+    return ""
+
+
+def varying_layers(graph: QuantGraph) -> dict[str, str]:
+    """Why the time of a layer may depend on the data, by the name of each layer where it may.
+
+    All others run the same instructions for every input: loops end where shapes say, clamps and maxima are selections, tables
+    are read at any index for the same price. `tests/microcontrollers/test_steady_time.py` counts.
+    """
+    reasons = {node.name: _reason(graph, node) for node in graph.nodes}
+    return {name: reason for name, reason in reasons.items() if reason}

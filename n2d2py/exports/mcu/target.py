@@ -2,27 +2,181 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from n2d2py import log
+from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults
+from n2d2py.exports.cpp.build import BuiltCopy, run_make, start
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.target import CppTarget
-from n2d2py.exports.mcu.boards import transforming_cores
-from n2d2py.exports.mcu.mlperf import benchmark_problem, warn_of_negative_results
-from n2d2py.exports.mcu.parameters import McuParameters
-from n2d2py.exports.mcu.project import McuProject, constants_of, winograd_forms
-from n2d2py.exports.mcu.runner import BoardExport
-from n2d2py.exports.mcu.steady import varying_layers
+from n2d2py.exports.mcu.boards import board, core, transforming_cores
+from n2d2py.exports.mcu.mlperf import check_benchmark, warn_of_negative_results
+from n2d2py.exports.mcu.project import McuParameters, McuProject, constants_of, winograd_forms
+from n2d2py.exports.mcu.stack import varying_layers
 from n2d2py.exports.registry import register
+from n2d2py.exports.stimuli import from_hwc, hwc_field, stored_bytes
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.schema import Schema
+from n2d2py.ini import Schema
 from n2d2py.memory.constants import Constant
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
+from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo
+from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
+from n2d2py.runtime.simulator import ends
+
+
+class BoardExport(BuiltCopy):
+    """A copy of a written export, built for its core; removed at the end."""
+
+    needed = "compiler and QEMU"
+    remedy = (
+        "install the compiler, make and QEMU (Debian: gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm; for RISC-V "
+        "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc)"
+    )
+
+    @classmethod
+    def missing(cls, parameters: Mapping[str, Any]) -> str:
+        one = McuParameters.of(parameters).core
+        for program in ("make", one.compiler, f"{one.prefix}gcc", board(one.board).emulator.split()[0]):
+            if shutil.which(program) is None:
+                return f"no {program}"
+        return ""
+
+    def build(self) -> None:
+        log.notice("building the export for %s", self.details["core"])
+        status, printed = run_make(self.folder, "all")
+        if status:
+            raise self._failed("make", printed)
+
+    def _failed(self, what: str, printed: str) -> N2D2Error:
+        return self.failed(what, [line.strip() for line in printed.splitlines() if line.strip()], "no message")
+
+    def run(self, *words: str) -> str:
+        """Output of the test program for `words`. Raise E810 when it fails."""
+        one = core(self.details["core"])
+        emulator = board(one.board).emulator.split()
+        arguments = ",".join(["enable=on,target=native,arg=test", *(f"arg={word}" for word in words)])
+        command = [
+            *emulator,
+            *("-nographic", "-monitor", "none", "-serial", "none"),
+            *("-kernel", f"build/{one.name}/test.elf", "-semihosting-config", arguments),
+        ]
+        with start(command, self.folder) as process:
+            printed = process.communicate()[0]
+        if process.returncode:
+            raise self._failed(f"{emulator[0]} (status {process.returncode})", printed)
+        return printed
+
+    def run_stimuli(self, mode: str, inputs: list[np.ndarray], row: np.dtype) -> np.ndarray:
+        """One `row` for each stimulus of the stored `inputs`, as the mode `outputs` or `layers` of the test program writes it.
+        Raise E810 when the program fails, E811 when it wrote another number of results."""
+        count = len(inputs[0])
+        with (self.folder / "stimuli.bin").open("wb") as file:
+            for index in range(count):
+                file.write(b"".join(stored_bytes(values[index]) for values in inputs))
+        self.run(mode, "stimuli.bin", "results.bin", str(count))
+        return self.read_results(self.folder / "results.bin", row, count)
+
+    def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
+        network = self.network()
+        stimuli = _stored_stimuli(self.folder, network.graph, count)
+        results = network._run(stimuli)
+        return {
+            name: values.reshape(count, *graph.shape(name)[1:])
+            for name, values in zip(network.graph.user_outputs, results, strict=True)
+        }
+
+    def instructions(self) -> tuple[str, int, bool] | None:
+        """Return the core, the instructions of one inference of vector 0, counted in QEMU, and whether that is so for every
+        input.
+
+        None without a compiler of this machine, which the plugin of QEMU needs.
+        """
+        count = re.search(r"^inference +(\d+)$", self._counts, re.MULTILINE)
+        if count is None:
+            log.detail("instructions are not counted: %s", self._counts.strip().rpartition("\n")[2])
+            return None
+        return core(self.details["core"]).name, int(count[1]), not self.details["varying_time"]
+
+    @cached_property
+    def _counts(self) -> str:
+        return run_make(self.folder, "-s", "count")[1]
+
+    def conversion_cost(self, inferences: int) -> str:
+        cost = re.search(r"^(frame|hop) of (\S+) +(\d+)$", self._counts, re.MULTILINE)
+        unit = {"frame": "", "hop": " samples"}
+        return "" if cost is None else f"{int(cost[3]):,} instructions for a {cost[1]} of {cost[2]}{unit[cost[1]]}"
+
+    def sizes(self) -> dict[str, int]:
+        return self.read_sizes(run_make(self.folder, "-s", "size")[1])
+
+    def network(self) -> BoardNetwork:
+        return BoardNetwork(self, read_graph(self.folder / GRAPH_FILE), self.details)
+
+
+def _stored_stimuli(folder: Path, graph: QuantGraph, count: int) -> list[np.ndarray]:
+    lines = (folder / "stimuli.list").read_text(encoding="utf-8").splitlines()[:count]
+    inputs: list[np.ndarray] = []
+    for position, name in enumerate(graph.user_inputs):
+        shape = graph.shape(name)
+        kind, pixels = hwc_field(shape, graph.type(name).dtype)
+        values = []
+        for line in lines:
+            data = (folder / line.split(" ")[position]).read_bytes()
+            begin = 0
+            for _ in range(3):
+                begin = data.index(b"\n", begin) + 1
+            values.append(np.frombuffer(data, kind, int(np.prod(pixels)), begin).reshape(pixels))
+        inputs.append(from_hwc(np.stack(values), shape))
+    return inputs
+
+
+class BoardNetwork(Network):
+    """A network on a board: every call starts QEMU."""
+
+    def __init__(self, export: BoardExport, graph: QuantGraph, details: Mapping[str, Any]):
+        self._export, self.graph = export, graph
+        nodes = {node.name: node for node in graph.nodes}
+
+        layers = tuple(
+            LayerInfo(
+                name, tuple(graph.shape(nodes[name].output)), graph.type(nodes[name].output), operation=nodes[name].op.kind
+            )
+            for name in details["layers"]
+        )
+        self.info = NetworkInfo(graph.name, *ends(graph), layers, details["arena_bytes"])
+
+    def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        row = np.dtype([(info.name, *hwc_field(info.stored, info.dtype)) for info in self.info.outputs])
+        rows = self._export.run_stimuli("outputs", inputs, row)
+        return [from_hwc(rows[info.name], info.stored) for info in self.info.outputs]
+
+    def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
+        fields = []
+        for i, info in enumerate(self.info.layers):
+            kind, (lines, *pixels) = hwc_field(info.stored, info.dtype)
+            line = np.dtype([("made", "u1"), ("values", kind, tuple(pixels))])
+            fields.append((f"l{i}", line, (lines,)))
+        rows = self._export.run_stimuli("layers", inputs, np.dtype([*fields, ("end", "u1")]))
+        results = {}
+        for i, info in enumerate(self.info.layers):
+            computed = np.all(rows[f"l{i}"]["made"], axis=0)
+            if not computed.any():
+                continue
+            values = from_hwc(rows[f"l{i}"]["values"], info.stored)
+            if not computed.all():
+                values = np.ma.masked_array(values, np.broadcast_to(~computed[:, None], values.shape))
+            results[info.name] = values
+        return results
 
 
 class McuTarget(CppTarget):
@@ -40,7 +194,6 @@ class McuTarget(CppTarget):
     in_floats = False
 
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
-        """As for CPP; SpeedForFlash on a core without Winograd, CopyWeights without a memory of constants."""
         reasons, own = super().overruled(parameters, graph), McuParameters.of(parameters)
         if own.portable:
             reasons["SpeedForFlash"] = "SIMD=none leaves the portable kernels"
@@ -63,18 +216,19 @@ class McuTarget(CppTarget):
             "core": McuParameters.of(request.parameters).core.name,
             "layers": list(request.memory_plan.order),
             "varying_time": varying_layers(request.graph),
-            "arena_bytes": prepared.result.arena_bytes if prepared.result else 0,
+            "arena_bytes": prepared.result.arena_bytes,
         }
 
     def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:
         """None: its kernels have their windows on the stack, which `NAME_STACK_BYTES` bounds."""
         return {}
 
-    def prepare(self, request: ExportRequest) -> Prepared[Project]:
+    def make(self, request: ExportRequest) -> Project:
         """As for CPP; E705 for a network that does not fit MLPerfTiny."""
         benchmark = McuParameters.of(request.parameters).benchmark
-        problem = benchmark_problem(benchmark, request.graph) if benchmark and request.graph.bits > 0 else None
-        return Prepared(request, [problem]) if problem else super().prepare(request)
+        if benchmark and request.graph.bits > 0:
+            check_benchmark(benchmark, request.graph)
+        return super().make(request)
 
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
         """As for CPP; W109 where SpeedForFlash makes no layer faster; W706 for results that a benchmark does not expect."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from n2d2py.arithmetic import FloatRescale
-from n2d2py.exports.real_weights import real_weights
+from n2d2py.exports.model_file import real_weights
 from n2d2py.graph import Node, QuantGraph, QuantNode, Weighted
 from n2d2py.operators.quantize import Convert
 

@@ -2,33 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, isfinite
 
 import numpy as np
 
-from n2d2py.contracts.functions import Sqrt
-from n2d2py.exports.model_file import NoForm
+from n2d2py.contracts import functions
+from n2d2py.exports.model_file import NoForm, real_weights, write_network
 from n2d2py.exports.ncnn.arithmetic import inverse_scales
-from n2d2py.exports.ncnn.file import NetworkFile, Value, float_weights, integer_weights, real_numbers
-from n2d2py.exports.ncnn.functions import Unary, function_layers, limit_layers, rounding_layers, scale_layer, shift_layer
-from n2d2py.exports.real_weights import real_weights
+from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, Value, float_weights, integer_weights, real_numbers
 from n2d2py.graph import QuantGraph, QuantNode, Shape, Weighted, axis_along
 from n2d2py.registry import Registry
+
+
+@dataclass(frozen=True)
+class NcnnStep:
+    """A layer of a chain.
+
+    Attributes:
+        weights: its data in the .bin file.
+        fused: type and parameters as activation of a convolution; None if it cannot be fused.
+    """
+
+    type: str
+    parameters: Mapping[int, Value] = field(default_factory=dict)
+    weights: tuple[bytes, ...] = ()
+    fused: tuple[int, tuple[float, ...]] | None = None
+
+
+_UNARY = {"Sqrt": 5, "Exp": 7, "Log": 8}
+_PLAIN = {
+    "Abs": NcnnStep("AbsVal"),
+    "Logistic": NcnnStep("Sigmoid", fused=(4, ())),
+    "Mish": NcnnStep("Mish", fused=(5, ())),
+    "Softplus": NcnnStep("Softplus"),
+    "Swish": NcnnStep("Swish"),
+    **{name: NcnnStep("UnaryOp", {0: number}) for name, number in _UNARY.items()},
+}
+"""Functions without attributes."""
+
+
+def clamp_layers(low: float, high: float) -> list[NcnnStep]:
+    """Return the layers of min(max(x, low), high)."""
+    if low == -inf and high == inf:
+        return []
+    if low == 0 and high == inf:
+        return [NcnnStep("ReLU", fused=(1, ()))]
+    limits: dict[int, Value] = {number: float(edge) for number, edge in enumerate((low, high)) if isfinite(edge)}
+    return [NcnnStep("Clip", limits, fused=(3, (float(low), float(high))) if len(limits) == 2 else None)]
+
+
+def limit_layers(graph: QuantGraph, node: QuantNode, saturates: bool) -> list[NcnnStep]:
+    """Return the limits of an integer layer's results as layers.
+
+    `saturates`: also limit to the ends of their type, since the consumers do not.
+    """
+    kind = graph.type(node.output)
+    low, high = node.clamp or (kind.qmin, kind.qmax)
+    above = saturates or high < kind.qmax
+    below = saturates or low > kind.qmin or (not kind.signed and kind.zero_point == 0)
+    return clamp_layers(
+        kind.scale * (low - kind.zero_point) if below else -inf, kind.scale * (high - kind.zero_point) if above else inf
+    )
+
+
+def function_layers(function: functions.FunctionRow) -> list[NcnnStep] | None:
+    """Return the layers of a function; None if ncnn has none."""
+    if type(function) is functions.FUNCTIONS.get(function.kind) and function.kind in _PLAIN:
+        return [_PLAIN[function.kind]]
+    if isinstance(function, functions.Clip):
+        return clamp_layers(function.low, function.high)
+    if isinstance(function, functions.LeakyRectifier):
+        slope = float(function.slope)
+        return [NcnnStep("ReLU", {0: slope}, fused=(2, (slope,))), *clamp_layers(-inf, function.high)]
+    if isinstance(function, functions.Tanh):
+        return [*([] if function.alpha == 1 else [scale_layer(function.alpha)]), NcnnStep("TanH")]
+    if isinstance(function, functions.HardSigmoid):
+        return [NcnnStep("HardSigmoid", {0: float(function.gain), 1: float(function.shift)})]
+    if isinstance(function, functions.HardSwish) and function.high == 1:
+        gain, shift = float(function.gain), float(function.shift)
+        return [NcnnStep("HardSwish", {0: gain, 1: shift}, fused=(6, (gain, shift)))]
+    if isinstance(function, functions.Elu) and function.rate == 1:
+        if function.gain == 1:
+            return [NcnnStep("ELU", {0: float(function.alpha)})]
+        return [NcnnStep("SELU", {0: float(function.alpha), 1: float(function.gain)})]
+    if isinstance(function, (functions.Gelu, functions.GeluTanh)):
+        return [NcnnStep("GELU", {0: int(isinstance(function, functions.GeluTanh))})]
+    return None
+
+
+def scale_layer(factor: float) -> NcnnStep:
+    """Return the layer of x * factor."""
+    return NcnnStep("BinaryOp", {0: 2, 1: 1, 2: float(factor)})
+
+
+def shift_layer(offset: float) -> NcnnStep:
+    """Return the layer of x + offset."""
+    return NcnnStep("BinaryOp", {0: 0, 1: 1, 2: float(offset)})
+
+
+def rounding_layers(scale: float) -> list[NcnnStep]:
+    """Return the layers that round to a multiple of `scale`, ties to even."""
+    return [scale_layer(1 / scale), NcnnStep("UnaryOp", {0: 18}), scale_layer(scale)]
+
 
 _LARGEST_HALF = 65504.0
 _ADD, _MULTIPLY, _MAXIMUM, _MINIMUM = 0, 2, 4, 5
 _SYMMETRIC = "quantize the float model with n2d2py for this export"
 _SCALES, _REQUANTIZED = 1, 101
 """Values of int8_scale_term: scales after the weights, and also one of the result."""
-
-
-@dataclass(frozen=True)
-class NcnnChoices:
-    """Export parameters: half-precision weights, and `RoundBlobs`."""
-
-    half: bool = False
-    round_blobs: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +138,7 @@ class NcnnLayers:
     """Writer of layers.
 
     Attributes:
+        half: True for weights in half precision; `round_blobs`: the export parameter.
         blobs: blob of the file for each tensor of the network.
         stored: tensors whose blob has 8-bit integers.
         integer: layers that compute in 8-bit integers.
@@ -62,10 +146,13 @@ class NcnnLayers:
         halves: layers whose weights can be stored in half precision.
         rounded: blobs that are rounded to the scale of their tensor.
         unpacked: True if some layer is exact only without packed channels.
+        network: what `write_model` makes of the file.
     """
 
-    def __init__(self, graph: QuantGraph, file: NetworkFile, choices: NcnnChoices):
-        self.graph, self.file, self.choices = graph, file, choices
+    network: NcnnNetwork
+
+    def __init__(self, graph: QuantGraph, file: NetworkFile, half: bool, round_blobs: bool):
+        self.graph, self.file, self.half, self.round_blobs = graph, file, half, round_blobs
         self.blobs: dict[str, str] = {}
         self.stored: list[str] = []
         self.integer: list[str] = []
@@ -75,6 +162,8 @@ class NcnnLayers:
         self.unpacked = False
 
     def input(self, name: str) -> None:
+        if self.graph.type(name).plain:
+            raise NoForm(self.graph.type(name).name, "make it a float input")
         self.blobs[name] = self.file.blob(name)
         self.file.layer("Input", name, [], [self.blobs[name]], dims(self.graph.shape(name)))
 
@@ -102,57 +191,37 @@ class NcnnLayers:
     def sources(self, node: QuantNode) -> list[str]:
         return [self.blobs[name] for name in node.inputs]
 
-    def steps(self, node: QuantNode) -> list[Unary]:
-        """Return the layers that follow a layer: its activation, or its integer limits.
-
-        Raises:
-            NoForm: ncnn does not have the function.
-        """
+    def steps(self, node: QuantNode) -> list[NcnnStep]:
+        """Return the layers that follow a layer: its activation, or its integer limits. Raise NoForm as `function`."""
         if node.activation is not None:
             return self.function(node.activation)
         if self.graph.type(node.output).is_float:
             return []
         kind, readers = self.graph.type(node.output), self.graph.consumers(node.output)
         real = not all(self.runs_in_integers(one) for one in readers)
-        rounding = rounding_layers(kind.scale) if real and self.choices.round_blobs and kind.bits == 8 else []
+        rounding = rounding_layers(kind.scale) if real and self.round_blobs and kind.bits == 8 else []
         self.rounded += bool(rounding)
         return [*limit_layers(self.graph, node, real), *rounding]
 
-    def function(self, function) -> list[Unary]:
+    def function(self, function) -> list[NcnnStep]:
         """Return the layers of a function. Raise NoForm if ncnn does not have it."""
         unary = function_layers(function)
         if unary is None:
             raise NoForm(f"the function {function}")
         return unary
 
-    def emit(
-        self,
-        node: QuantNode,
-        kind: str,
-        parameters: Mapping[int, Value] | None = None,
-        inputs: Sequence[str] | None = None,
-        weights: Iterable[bytes] = (),
-        steps: Sequence[Unary] | None = None,
+    def add(
+        self, node: QuantNode, *layers: NcnnStep, inputs: Sequence[str] | None = None, steps: Sequence[NcnnStep] | None = None
     ) -> None:
-        """Add a layer whose result, after the steps (by default those of `steps`), is that of the node."""
-        self.chain(node, [(kind, dict(parameters or {}), tuple(weights))], inputs, steps)
-
-    def chain(
-        self,
-        node: QuantNode,
-        layers: Sequence[tuple[str, dict[int, Value], tuple[bytes, ...]]],
-        inputs: Sequence[str] | None = None,
-        steps: Sequence[Unary] | None = None,
-    ) -> None:
-        """Add a chain of layers (type, parameters, weights), then the steps; without any, add an alias."""
-        after = self.steps(node) if steps is None else steps
-        every = [*layers, *((step.type, step.parameters, ()) for step in after)]
+        """Add a chain of layers whose result, after `steps` (by default those of the node), is that of the node; without any,
+        add an alias."""
+        every = [*layers, *(self.steps(node) if steps is None else steps)]
         current = list(self.sources(node) if inputs is None else inputs)
-        for number, (kind, parameters, weights) in enumerate(every):
-            last = number == len(every) - 1
-            blob = self.file.blob(node.output if last else f"{node.output}_{kind.lower()}")
-            name = node.name if number == 0 else f"{node.name}_{kind.lower()}"
-            self.file.layer(kind, name, current, [blob], parameters, weights)
+        for number, step in enumerate(every):
+            suffix = f"_{step.type.lower()}"
+            blob = self.file.blob(node.output + (suffix if number < len(every) - 1 else ""))
+            name = node.name + (suffix if number else "")
+            self.file.layer(step.type, name, current, [blob], step.parameters, step.weights)
             current = [blob]
         (self.blobs[node.output],) = current
 
@@ -200,7 +269,7 @@ class NcnnLayers:
 
     def real_values(self, weights: np.ndarray) -> np.ndarray:
         """Return weights as float32. Raise NoForm for weights beyond the range of requested half precision."""
-        if self.choices.half and np.abs(weights).max(initial=0) > _LARGEST_HALF:
+        if self.half and np.abs(weights).max(initial=0) > _LARGEST_HALF:
             raise NoForm("a weight beyond 65504, in half precision", "leave out Fp16Storage")
         return weights.astype(np.float32)
 
@@ -232,7 +301,7 @@ class NcnnLayers:
             steps = steps[1:]
         if scales is None:
             self.halves += 1
-            stored = [float_weights(constants.weights, self.choices.half), real_numbers(constants.bias)]
+            stored = [float_weights(constants.weights, self.half), real_numbers(constants.bias)]
         else:
             requantized = stays and not steps and self.requantizes(node)
             self.unpacked |= groups > 1
@@ -244,11 +313,10 @@ class NcnnLayers:
             stored += [real_numbers(inverse_scales(np.array([scale]))) for scale in ends]
             if requantized:
                 self.stored.append(node.output)
-        self.emit(node, kind, parameters, None, stored, steps)
+        self.add(node, NcnnStep(kind, parameters, tuple(stored)), steps=steps)
 
 
 def _by_group(scales: np.ndarray, groups: int) -> np.ndarray:
-    """Return the scale of the first output of each group."""
     return scales.reshape(groups, -1)[:, 0]
 
 
@@ -304,10 +372,9 @@ def _deconv(layers: NcnnLayers, node: QuantNode) -> None:
 
 @LOWERINGS.declare("Affine")
 def _affine(layers: NcnnLayers, node: QuantNode) -> None:
-    """Write scale and bias along the first axis."""
     constants = layers.constants(node)
     gains = constants.weights.reshape(-1)
-    layers.emit(node, "Scale", {0: len(gains), 1: 1}, None, [real_numbers(gains), real_numbers(constants.bias)])
+    layers.add(node, NcnnStep("Scale", {0: len(gains), 1: 1}, (real_numbers(gains), real_numbers(constants.bias))))
 
 
 @LOWERINGS.declare("Pool")
@@ -318,28 +385,13 @@ def _pool(layers: NcnnLayers, node: QuantNode) -> None:
         raise NoForm("its pads are negative")
     average = op.mode == "Average"
     top, left, bottom, right = op.pads
-    layers.emit(
-        node,
-        "Pooling",
-        {
-            0: int(average),
-            1: op.kernel[1],
-            11: op.kernel[0],
-            2: op.stride[1],
-            12: op.stride[0],
-            3: left,
-            13: top,
-            14: right,
-            15: bottom,
-            5: 1,
-            **({6: int(op.count_pad)} if average else {}),
-        },
-    )
+    sizes = {0: int(average), 1: op.kernel[1], 11: op.kernel[0], 2: op.stride[1], 12: op.stride[0], 5: 1}
+    pads = {3: left, 13: top, 14: right, 15: bottom}
+    layers.add(node, NcnnStep("Pooling", {**sizes, **pads, **({6: int(op.count_pad)} if average else {})}))
 
 
 @LOWERINGS.declare("ElemWise")
 def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
-    """Write an element-wise operator, two inputs at a time."""
     op = node.op
     weights, shifts = op.coefficients(len(node.inputs))
     euclidean = op.operation == "EuclideanSum"
@@ -347,7 +399,7 @@ def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
     if code is None or (euclidean and any(shifts)):
         raise NoForm(f"{op.operation} of tensors{' with shifts' if code else ''}")
     inputs = layers.sources(node)
-    after: list[Unary] = []
+    after: list[NcnnStep] = []
     if op.operation in ("Sum", "EuclideanSum"):
         inputs = [
             blob if weight == 1 else layers.add_before(node, "BinaryOp", [blob], scale_layer(weight).parameters)
@@ -357,13 +409,13 @@ def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
             after = [shift_layer(sum(shifts))]
     if euclidean:
         inputs = [layers.add_before(node, "BinaryOp", [blob, blob], {0: _MULTIPLY}) for blob in inputs]
-        after = layers.function(Sqrt())
+        after = layers.function(functions.Sqrt())
     if len(inputs) == 1:
-        return layers.chain(node, [], inputs, [*after, *layers.steps(node)])
+        return layers.add(node, *after, inputs=inputs)
     current = inputs[0]
     for other in inputs[1:-1]:
         current = layers.add_before(node, "BinaryOp", [current, other], {0: code})
-    return layers.emit(node, "BinaryOp", {0: code}, [current, inputs[-1]], steps=[*after, *layers.steps(node)])
+    return layers.add(node, NcnnStep("BinaryOp", {0: code}), *after, inputs=[current, inputs[-1]])
 
 
 @LOWERINGS.declare("Concat")
@@ -371,12 +423,12 @@ def _concat(layers: NcnnLayers, node: QuantNode) -> None:
     op = node.op
     if op.slots or (op.rows > 1 and len(layers.graph.shape(node.output)) == 2):
         raise NoForm("a concatenation of rows or constants")
-    layers.emit(node, "Concat", {0: op.axis - 1})
+    layers.add(node, NcnnStep("Concat", {0: op.axis - 1}))
 
 
 @LOWERINGS.declare("Activation")
 def _function(layers: NcnnLayers, node: QuantNode) -> None:
-    layers.chain(node, [], None, [*layers.function(node.op.function), *layers.steps(node)])
+    layers.add(node, *layers.function(node.op.function))
 
 
 @LOWERINGS.declare("Softmax")
@@ -385,8 +437,8 @@ def _softmax(layers: NcnnLayers, node: QuantNode) -> None:
     axis = axis_along(shape, *node.op.rows(shape)[1:])
     if axis is None:
         raise NoForm("a Softmax of groups")
-    log = [Unary("UnaryOp", {0: 8})] if node.op.log else []
-    layers.emit(node, "Softmax", {0: axis - 1, 1: 1}, steps=[*log, *layers.steps(node)])
+    log = [NcnnStep("UnaryOp", {0: 8})] if node.op.log else []
+    layers.add(node, NcnnStep("Softmax", {0: axis - 1, 1: 1}), *log)
 
 
 @LOWERINGS.declare("Resize")
@@ -401,32 +453,30 @@ def _resize(layers: NcnnLayers, node: QuantNode) -> None:
     elif op.coordinates == "Asymmetric":
         raise NoForm("asymmetric coordinates between positions")
     aligned = op.mode != "Nearest" and op.coordinates == "AlignCorners"
-    layers.emit(node, "Interp", {0: 1 if op.mode == "Nearest" else 2, 3: op.size[0], 4: op.size[1], 6: int(aligned)})
+    layers.add(node, NcnnStep("Interp", {0: 1 if op.mode == "Nearest" else 2, 3: op.size[0], 4: op.size[1], 6: int(aligned)}))
 
 
 @LOWERINGS.declare("Padding")
 def _padding(layers: NcnnLayers, node: QuantNode) -> None:
-    """Write a crop, then zero padding."""
     shape, pads = layers.graph.shape(node.inputs[0]), node.op.pads
     top, left, bottom, right = pads
-    chained: list[tuple[str, dict[int, Value], tuple[bytes, ...]]] = []
+    chained: list[NcnnStep] = []
     if min(pads) < 0:
         begins, ends = [max(-top, 0), max(-left, 0)], [shape[2] - max(-bottom, 0), shape[3] - max(-right, 0)]
-        chained.append(("Crop", {9: begins, 10: ends, 11: [1, 2]}, ()))
+        chained.append(NcnnStep("Crop", {9: begins, 10: ends, 11: [1, 2]}))
     if max(pads) > 0:
-        chained.append(("Padding", {0: max(top, 0), 1: max(bottom, 0), 2: max(left, 0), 3: max(right, 0)}, ()))
-    layers.chain(node, chained)
+        chained.append(NcnnStep("Padding", {0: max(top, 0), 1: max(bottom, 0), 2: max(left, 0), 3: max(right, 0)}))
+    layers.add(node, *chained)
 
 
 @LOWERINGS.declare("Reshape")
 def _reshape(layers: NcnnLayers, node: QuantNode) -> None:
-    """Write a reshape; both layouts have the first axis outermost."""
     shape, out = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
     if tuple(shape) == tuple(out):
-        return layers.chain(node, [])
+        return layers.add(node)
     if len(out) == 2:
-        return layers.emit(node, "Flatten")
-    return layers.emit(node, "Reshape", dims(out))
+        return layers.add(node, NcnnStep("Flatten"))
+    return layers.add(node, NcnnStep("Reshape", dims(out)))
 
 
 @LOWERINGS.declare("Transpose")
@@ -436,25 +486,23 @@ def _transpose(layers: NcnnLayers, node: QuantNode) -> None:
     names = "".join("NCHW"[axis] for axis in node.op.perm[:0:-1])
     if "N" in names:
         raise NoForm("it moves the batch axis")
-    layers.emit(node, "Permute", {0: ("WHC", "HWC", "WCH", "CWH", "HCW", "CHW").index(names)})
+    layers.add(node, NcnnStep("Permute", {0: ("WHC", "HWC", "WCH", "CWH", "HCW", "CHW").index(names)}))
 
 
 @LOWERINGS.declare("IndexSelect")
 def _select(layers: NcnnLayers, node: QuantNode) -> None:
-    """Write a range of each axis, or a channel shuffle."""
     if not node.op.by_axes(layers.graph.shape(node.inputs[0])):
         raise NoForm("it takes elements of an array in another order")
     axes = [(axis, positions) for axis, positions in enumerate(node.op.indices) if positions is not None]
     if len(axes) == 1 and (groups := _shuffled_groups(node.op.indices[0], layers.graph.shape(node.inputs[0])[1])):
-        return layers.emit(node, "ShuffleChannel", {0: groups})
+        return layers.add(node, NcnnStep("ShuffleChannel", {0: groups}))
     if any(tuple(positions) != tuple(range(positions[0], positions[0] + len(positions))) for _, positions in axes):
         raise NoForm("it takes positions that do not follow each other")
     begins, ends = [positions[0] for _, positions in axes], [positions[-1] + 1 for _, positions in axes]
-    layers.chain(node, [("Crop", {9: begins, 10: ends, 11: [axis for axis, _ in axes]}, ())] if axes else [])
+    layers.add(node, *([NcnnStep("Crop", {9: begins, 10: ends, 11: [axis for axis, _ in axes]})] if axes else []))
 
 
 def _shuffled_groups(positions: tuple[int, ...] | None, channels: int) -> int:
-    """Return the number of groups of a channel shuffle; 0 for other positions."""
     if positions is None or len(positions) != channels:
         return 0
     groups = [count for count in range(2, channels) if channels % count == 0]
@@ -463,7 +511,7 @@ def _shuffled_groups(positions: tuple[int, ...] | None, channels: int) -> int:
 
 @LOWERINGS.declare("DepthToSpace")
 def _shuffle(layers: NcnnLayers, node: QuantNode) -> None:
-    layers.emit(node, "PixelShuffle", {0: node.op.block, 1: int(not node.op.channels_first)})
+    layers.add(node, NcnnStep("PixelShuffle", {0: node.op.block, 1: int(not node.op.channels_first)}))
 
 
 @LOWERINGS.declare("LRN")
@@ -472,10 +520,18 @@ def _lrn(layers: NcnnLayers, node: QuantNode) -> None:
     op = node.op
     if op.size % 2 == 0:
         raise NoForm("a window of an even number of channels")
-    layers.emit(node, "LRN", {0: 0, 1: op.size, 2: float(op.alpha * op.size), 3: float(op.beta), 4: float(op.k)})
+    layers.add(node, NcnnStep("LRN", {0: 0, 1: op.size, 2: float(op.alpha * op.size), 3: float(op.beta), 4: float(op.k)}))
 
 
 @LOWERINGS.declare("Convert", "Identity")
 def _reuse_input(layers: NcnnLayers, node: QuantNode) -> None:
     """Reuse the input, clamped to the limits: blobs between layers are floats."""
-    layers.chain(node, [])
+    layers.add(node)
+
+
+def write_model(graph: QuantGraph, half: bool, round_blobs: bool) -> NcnnLayers:
+    """Return the ncnn network; the parameters as in `NcnnLayers`. Raise E701 for every layer without ncnn form."""
+    layers = NcnnLayers(graph, NetworkFile(), half, round_blobs)
+    write_network(graph, "ncnn", layers.input, layers.write, layers.blobs, "")
+    layers.network = layers.file.finish(layers.outputs())
+    return layers

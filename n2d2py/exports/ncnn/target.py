@@ -1,70 +1,110 @@
-"""Export target `-export NCNN`."""
+"""Export target `-export NCNN`, and the runner of its network in ncnn."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from n2d2py import log
-from n2d2py.errors import ErrorList
+from n2d2py.arithmetic import NumType
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
-from n2d2py.exports.model_file import (
-    NoForm,
-    computed_tensors,
-    hex_rows,
-    model_file,
-    precision_problem,
-    type_fields,
-    unsupported,
-    write_rendered,
-)
+from n2d2py.exports.model_file import computed_tensors, hex_rows, model_file, require_precision, type_fields, write_rendered
 from n2d2py.exports.ncnn.arithmetic import is_integer_layer, with_ncnn
-from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, identifier
-from n2d2py.exports.ncnn.layers import NcnnChoices, NcnnLayers
-from n2d2py.exports.ncnn.runner import NcnnRunner
+from n2d2py.exports.ncnn.file import NcnnNetwork, identifier
+from n2d2py.exports.ncnn.layers import NcnnLayers, write_model
 from n2d2py.exports.registry import register
-from n2d2py.exports.stimuli import write_arrays
+from n2d2py.exports.stimuli import read_arrays, write_arrays
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
 from n2d2py.ini import ExportParameters, Kind, parameter
+from n2d2py.runtime.runner import STEP_SLACK, PackageRunner, stack_samples
+
+_UNROUNDED_SLACK = 8.5 / 255
+"""Tolerance without RoundBlobs: float layers read unrounded values, half a step off, and may magnify this."""
+_WINOGRAD_SLACK = 1e-3
+"""Relative tolerance of Winograd convolutions, of the largest magnitude."""
 
 
-@dataclass(frozen=True)
-class NcnnModel:
-    """A network and the facts of its layers. `simulated`: True if no quantized tensor of the network is float in ncnn."""
+class NcnnRunner(PackageRunner):
+    """Runner of the network in ncnn, one sample at a time.
 
-    network: NcnnNetwork
-    layers: NcnnLayers
-    simulated: bool
+    Attributes:
+        settings: of `net.opt`: float32 and int8 on one core, without packed channels if these are not exact.
+    """
+
+    label = "ncnn"
+    remedy = "pip install n2d2py[ncnn]"
+    module = "ncnn"
+    settings: Mapping[str, Any] = {
+        "num_threads": 1,
+        "use_vulkan_compute": False,
+        **{f"use_{name}": False for name in ("fp16_packed", "fp16_storage", "fp16_arithmetic", "bf16_storage", "bf16_packed")},
+    }
+
+    def __init__(self, folder: Path, details: Mapping[str, Any]):
+        super().__init__(folder, details)
+        self.slack = _WINOGRAD_SLACK if details["simulated"] else STEP_SLACK if details["rounded"] else _UNROUNDED_SLACK
+        if details["unpacked"]:
+            self.settings = {**self.settings, "use_packing_layout": False}
+
+    def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
+        inputs = read_arrays(self._folder, len(graph.inputs), count)
+        net, wanted = open_network(self._folder, self._details, self.settings), list(graph.outputs)
+        samples = log.progress(zip(*inputs, strict=True), "running the network", total=count, unit="stimulus")
+        results = stack_samples(_run_sample(net, self._details, sample, wanted) for sample in samples)
+        return {
+            name: graph.type(name).quantize(values.reshape(count, *graph.shape(name)[1:])) for name, values in results.items()
+        }
+
+    @cached_property
+    def _tapped(self) -> Any:
+        return open_network(self._folder, self._details, {**self.settings, "lightmode": False})
+
+    def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
+        details, blobs = self._details, list(self._details["blobs"])
+        samples = zip(*inputs, strict=True)
+        return stack_samples(_run_sample(self._tapped, details, sample, blobs, keep=True) for sample in samples)
+
+    def sizes(self) -> dict[str, int]:
+        return {name: (self._folder / self._details[name]).stat().st_size for name in ("param", "bin")}
 
 
-def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
-    """Return the ncnn network. Raise E701 for every layer without ncnn form."""
-    file, problems = NetworkFile(), []
-    layers = NcnnLayers(graph, file, choices)
-    for name in graph.inputs:
-        if graph.type(name).plain:
-            remedy = "make it a float input"
-            problems.append(unsupported(f"the input '{name}' is {graph.type(name).name}", "ncnn", graph.name, remedy))
-            layers.blobs[name] = name
-        else:
-            layers.input(name)
-    for node in graph.nodes:
-        try:
-            layers.write(node)
-        except NoForm as reason:
-            where = node.location or graph.name
-            problems.append(unsupported(f"layer '{node.name}': {reason}", "ncnn", where, reason.remedy))
-            layers.blobs.update({name: name for name in node.outputs})
-    ErrorList.raise_if(problems)
-    network = file.finish(layers.outputs())
-    integers = (node for node in graph.nodes if graph.is_integer(node))
-    simulated = all(layers.runs_in_integers(node) or node.op.kind == "Convert" for node in integers)
-    return NcnnModel(network, layers, simulated)
+def open_network(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
+    """Return the network loaded by ncnn."""
+    net = import_module("ncnn").Net()
+    for name, value in settings.items():
+        setattr(net.opt, name, value)
+    for load, name in ((net.load_param, "param"), (net.load_model, "bin")):
+        if load(str(folder / details[name])) != 0:
+            raise RuntimeError(f"ncnn does not read {details[name]}")
+    return net
+
+
+def _run_sample(
+    net: Any, details: Mapping[str, Any], sample: tuple[np.ndarray, ...], wanted: list[str], keep: bool = False
+) -> dict[str, np.ndarray]:
+    """Return the real values of tensors (C, H, W) or (C), for the stored inputs of one sample."""
+    library = import_module("ncnn")
+    extractor = net.create_extractor()
+    extractor.set_light_mode(not keep)
+    for name, stored in zip(details["inputs"], sample, strict=True):
+        real = NumType(**details["types"][name]).dequantize(stored)
+        extractor.input(details["blobs"][name], library.Mat(np.ascontiguousarray(real, np.float32)).clone())
+    results = {}
+    for name in wanted:
+        status, blob = extractor.extract(details["blobs"][name])
+        if status != 0:
+            raise RuntimeError(f"ncnn does not compute '{name}'")
+        values = np.array(blob, np.float32)
+        results[name] = values * np.float32(details["types"][name]["scale"]) if name in details["stored"] else values
+    return results
 
 
 _TEXTS = """
@@ -85,7 +125,7 @@ class NcnnParameters(ExportParameters, texts=_TEXTS):
     )
 
 
-class NcnnTarget(Target[NcnnModel]):
+class NcnnTarget(Target[NcnnLayers]):
     """ncnn target: int8 with scales in the file, or float with `-nbbits -32` and `-16`."""
 
     name = "NCNN"
@@ -103,40 +143,39 @@ class NcnnTarget(Target[NcnnModel]):
     runner = NcnnRunner
 
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
-        """-nbbits -16 always stores half precision; float values are not rounded."""
         reasons = {"Fp16Storage": "-nbbits -16 stores weights in half precision"} if graph.bits == -16 else {}
         return reasons | ({"RoundBlobs": "there are no integers to round to"} if graph.bits < 0 else {})
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
         return with_ncnn(graph)
 
-    def prepare(self, request: ExportRequest) -> Prepared[NcnnModel]:
-        """Raise E704 without layers, E705 for types other than int8 and float32, E701 for unsupported layers."""
+    def make(self, request: ExportRequest) -> NcnnLayers:
+        """Raise E705 for types other than int8 and float32, E701 for unsupported layers."""
         supported, remedy = "NCNN supports 8-bit integers and float32", "use -nbbits 8, -32 or -16"
-        if problem := precision_problem(request, supported, (8, -32, -16), remedy):
-            return Prepared(request, [problem])
-        prepared = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
-        if prepared.content is not None:
-            _warn_without_effect(request, prepared.content.layers)
-        return prepared
+        require_precision(request.graph, supported, (8, -32, -16), remedy)
+        own = NcnnParameters.of(request.parameters)
+        model = write_model(request.graph, request.graph.bits == -16 or own.fp16_storage, own.round_blobs)
+        _warn_without_effect(request, model)
+        return model
 
-    def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:
+    def details(self, prepared: Prepared[NcnnLayers]) -> dict[str, Any]:
         graph, model = prepared.request.graph, prepared.result
+        integers = (node for node in graph.nodes if graph.is_integer(node))
         return {
             "param": model_file(graph.name, "param"),
             "bin": model_file(graph.name, "bin"),
             "integers": graph.bits > 0,
-            "rounded": _choices(prepared.request).round_blobs,
-            "simulated": model.simulated,
-            "unpacked": model.layers.unpacked,
+            "rounded": model.round_blobs,
+            "simulated": all(model.runs_in_integers(node) or node.op.kind == "Convert" for node in integers),
+            "unpacked": model.unpacked,
             "inputs": list(graph.inputs),
             "layers": model.network.types,
-            "blobs": {name: model.layers.blobs[name] for name in [*graph.inputs, *computed_tensors(graph)]},
-            "stored": model.layers.stored,
+            "blobs": {name: model.blobs[name] for name in [*graph.inputs, *computed_tensors(graph)]},
+            "stored": model.stored,
             "types": type_fields(graph),
         }
 
-    def write(self, prepared: Prepared[NcnnModel], folder: Path) -> None:
+    def write(self, prepared: Prepared[NcnnLayers], folder: Path) -> None:
         request, network = prepared.request, prepared.result.network
         path = folder / model_file(request.graph.name, "param")
         write_text(path, network.text())
@@ -149,7 +188,6 @@ class NcnnTarget(Target[NcnnModel]):
 
 
 def _warn_without_effect(request: ExportRequest, layers: NcnnLayers) -> None:
-    """Warn W703 for parameters that change nothing in this network."""
     own = NcnnParameters.of(request.parameters)
     if own.fp16_storage and not layers.halves:
         log.warning("W703", "Fp16Storage has no effect, as no layer has real weights", remedy="remove it")
@@ -167,7 +205,6 @@ _NAMES = {"variable": _variable, "identifier": identifier}
 
 
 def _write_headers(path: Path, network: NcnnNetwork) -> None:
-    """Write the indexes of layers and blobs, needed without names, and the binary files as arrays."""
     blobs = {name: number for number, name in enumerate(network.blobs)}
     files = [(f"{path.stem}.param.bin", network.binary()), (f"{path.stem}.bin", network.weights())]
     arrays = [(name, hex_rows(data, ",")) for name, data in files]
@@ -175,28 +212,22 @@ def _write_headers(path: Path, network: NcnnNetwork) -> None:
     write_rendered(path.with_suffix(".mem.h"), "ncnn/model.mem.h", stem=path.stem, files=arrays, **_NAMES)
 
 
-def _write_readme(folder: Path, request: ExportRequest, model: NcnnModel, stem: str) -> None:
-    """Write the contents of the files, how to run them, and where results may differ."""
+def _write_readme(folder: Path, request: ExportRequest, model: NcnnLayers, stem: str) -> None:
     graph = request.graph
     write_rendered(
         folder / "README.md",
         "ncnn/README.md",
         graph=graph,
         network=model.network,
-        made=model.layers,
+        made=model,
         stem=stem,
-        half=_choices(request).half,
+        half=model.half,
         ports=[(way, name, tuple(graph.shape(name)[1:])) for way, name in graph_ports(graph)],
-        first=model.layers.blobs[graph.inputs[0]],
-        last=model.layers.blobs[graph.outputs[0]],
+        first=model.blobs[graph.inputs[0]],
+        last=model.blobs[graph.outputs[0]],
         arrays=NcnnParameters.of(request.parameters).model_array,
         **_NAMES,
     )
-
-
-def _choices(request: ExportRequest) -> NcnnChoices:
-    own = NcnnParameters.of(request.parameters)
-    return NcnnChoices(request.graph.bits == -16 or own.fp16_storage, own.round_blobs)
 
 
 register(NcnnTarget())

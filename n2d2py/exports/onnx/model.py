@@ -8,21 +8,217 @@ integers with the scales that reproduce the tool's factors: s_w = factor s_y / s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx
 import onnx.version_converter
-from onnx import helper
+from onnx import TensorProto, helper
 
+from n2d2py.arithmetic import NumType
 from n2d2py.contracts.quant.quantizer import QUANTIZERS
-from n2d2py.contracts.reference import NoOnnxForm
+from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter
 from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.exports.model_file import RealWeights, real_weights
 from n2d2py.exports.onnx.parameters import OnnxParameters
-from n2d2py.exports.onnx.writer import QdqWriter
-from n2d2py.exports.real_weights import RealWeights, real_weights
-from n2d2py.graph import Node, QuantGraph, QuantNode, Weighted
+from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, Tensor, Weighted
+
+_INT4 = (-8, 7)
+
+
+class QdqWriter(OnnxWriter):
+    """Writer of float layers with QuantizeLinear and DequantizeLinear between them.
+
+    Attributes:
+        read: by tensor of the network, the name of the float tensor that its consumers read.
+        stored: by quantized tensor, the name of its integers in the model.
+        wide: True if some integers have 4 or 16 bits.
+        weighted: layers with integer constants, in some only the bias.
+        model: what `write_model` makes of it.
+    """
+
+    model: onnx.ModelProto
+
+    def __init__(self, graph: QuantGraph, parameters: OnnxParameters):
+        self.quant, self.parameters = graph, parameters
+        super().__init__(_real_graph(graph))
+        self.read: dict[str, str] = {}
+        self.stored: dict[str, str] = {}
+        self.wide = False
+        self.weighted = 0
+        self._constants: RealWeights | None = None
+
+    def ports(self, inputs: bool) -> list[onnx.ValueInfoProto]:
+        """Return the inputs or the outputs of the model, with a free batch."""
+        ports = []
+        for name in self.quant.inputs if inputs else self.quant.outputs:
+            kind = self.quant.type(name)
+            if kind.plain:
+                tensor = self.graph.tensors[name]
+                element = self.element(np.dtype(tensor.kind or kind.dtype))
+            elif kind.is_float or not self.parameters.integer_io:
+                element = self.element(kind.dtype if kind.is_float else np.dtype(np.float32))
+            else:
+                element = self.element(kind.dtype)
+            ports.append(helper.make_tensor_value_info(name, element, ["N", *self.quant.shape(name)[1:]]))
+        return ports
+
+    def name_nodes(self, layer: str, first: int) -> None:
+        """Name the nodes of a layer, which start at position `first`."""
+        for number, node in enumerate(self.nodes[first:]):
+            node.name = f"{layer}/{node.op_type}" if number == 0 else f"{layer}/{node.op_type}_{number}"
+
+    def input(self, name: str) -> None:
+        """Write the conversion of a model input to the tensor that layers read."""
+        kind = self.quant.type(name)
+        if self.is_real(name) or self.stays_real(name):
+            self.read[name] = name
+        elif self.parameters.integer_io:
+            self._note(name, kind, name)
+            self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized"))
+            self._dequantize(name, kind, self.read[name])
+        else:
+            self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized"))
+            self._quantize(self._limit(name, kind, kind.qmin, kind.qmax), name, kind, self.read[name], kind.qmin)
+
+    def is_real(self, name: str) -> bool:
+        """True if a tensor is not quantized: real numbers, positions, Booleans."""
+        kind = self.quant.type(name)
+        return kind.is_float or kind.plain
+
+    def stays_real(self, name: str) -> bool:
+        """True if a 16-bit tensor is not quantized in the model: it is unused, or in an 8-bit network, where it only avoids
+        rounding. Integer model outputs are always quantized."""
+        outside = name in self.quant.inputs or name in self.quant.outputs
+        if self.is_real(name) or self.quant.type(name).bits == 8 or (outside and self.parameters.integer_io):
+            return False
+        return self.quant.bits == 8 or (name in self.quant.outputs and not self.quant.consumers(name))
+
+    def result(self, node: QuantNode, name: str, real: str) -> None:
+        """Write the limits and the quantization of a result."""
+        kind = self.quant.type(name)
+        low, high = node.clamp or (kind.qmin, kind.qmax)
+        limited = self._limit(real, kind, low, high)
+        if self.stays_real(name):
+            self.read[name] = self.emit("Identity", [limited], name)
+            return
+        integer = name in self.quant.outputs and self.parameters.integer_io
+        self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized")) if integer else name
+        self._quantize(limited, name, kind, self.read[name], low, integer)
+
+    def _limit(self, real: str, kind: NumType, low: int, high: int) -> str:
+        """Return the values limited to the integers `low` to `high`, unless QuantizeLinear already saturates there."""
+        least, most = _full_range(kind)
+        below = low > least and not _is_narrow(kind, low)  # else `_quantize` limits them
+        if not below and high == most:
+            return real
+        if below and low == kind.zero_point and high == most:
+            return self.emit("Relu", [real])
+        limits = (np.float32(limit - kind.zero_point) * np.float32(kind.scale) for limit in (low, high))
+        return self.emit("Clip", [real, *(self.constant(limit) for limit in limits)])
+
+    def _quantize(self, real: str, name: str, kind: NumType, output: str, low: int, integer: bool = False) -> None:
+        scale, zero = self._grid(kind)
+        stored = name if integer else self.fresh(f"{name}_quantized")
+        if _is_narrow(kind, low):
+            free = self.emit("QuantizeLinear", [real, scale, zero])
+            limits = [self.exact(np.array(limit, kind.dtype)) for limit in (low, -low)]
+            self.emit("Clip", [free, *limits], stored)
+        else:
+            self.emit("QuantizeLinear", [real, scale, zero], stored)
+        self._note(name, kind, stored)
+        self.emit("DequantizeLinear", [stored, scale, zero], output)
+
+    def _dequantize(self, stored: str, kind: NumType, output: str) -> None:
+        self.emit("DequantizeLinear", [stored, *self._grid(kind)], output)
+
+    def _note(self, name: str, kind: NumType, stored: str) -> None:
+        self.stored[name] = stored
+        self.wide |= kind.bits > 8
+
+    def _grid(self, kind: NumType) -> tuple[str, str]:
+        scale = self.exact(np.array(kind.scale, np.float32), "scale")
+        return scale, self.exact(np.array(kind.zero_point, kind.dtype), "zero_point")
+
+    def alias(self, name: str, other: str) -> str:
+        """Declare `other` with the shape of the tensor `name`."""
+        if other not in self.graph.tensors:
+            self.graph.tensors[other] = replace(self.graph.tensors[name], name=other)
+        return other
+
+    def layer(self, node: Node, constants: RealWeights | None) -> None:
+        """Write a layer by its emitter; `constants`: its integer weights and bias, if any. Raise NoOnnxForm as `write`."""
+        self._constants = constants
+        self.write(node)
+
+    def weights(self, node: Node, ordered: Callable[[np.ndarray], np.ndarray] | None = None, axis: int | None = 0) -> str:
+        """Write integer weights and their scale, per tensor or along `axis`; floats if they have no axis."""
+        real = self._constants
+        if real is None or (axis is None and len(real.scales) > 1):
+            return super().weights(node, ordered, axis)
+        name, integers = node.name, real.weights if ordered is None else ordered(real.weights)
+        fits = integers.min(initial=0) >= _INT4[0] and integers.max(initial=0) <= _INT4[1]
+        if self.parameters.int4_weights and integers.dtype == np.int8 and fits:
+            stored, element = self._int4(name, integers), TensorProto.INT4
+            self.wide = True
+        else:
+            stored, element = (
+                self.exact(np.ascontiguousarray(integers), f"{name}_weights_quantized"),
+                self.element(integers.dtype),
+            )
+            self.wide |= integers.dtype == np.int16
+        return self._dequantized_constant(stored, element, real.scales, axis or 0, f"{name}_weights")
+
+    def bias(self, node: Node) -> str:
+        """Write the bias as 32-bit integers and their scale; as floats if they do not fit."""
+        real = self._constants
+        if real is None:
+            return super().bias(node)
+        self.weighted += 1
+        if real.fractions is not None or np.abs(real.bias).max(initial=0) >= 2**31:
+            return super().bias(node)
+        stored = self.exact(real.bias.astype(np.int32), f"{node.name}_bias_quantized")
+        return self._dequantized_constant(stored, TensorProto.INT32, real.steps, 0, f"{node.name}_bias")
+
+    def _dequantized_constant(self, stored: str, element: int, scales: np.ndarray, axis: int, stem: str) -> str:
+        """Return dequantized integers of the ONNX type `element`; zero points are explicit, as some runtimes require."""
+        scales = scales.astype(np.float32)
+        single = len(scales) == 1
+        zeros = self.fresh("zero_point")
+        self.initializers.append(helper.make_tensor(zeros, element, () if single else scales.shape, [0] * len(scales)))
+        scale = self.exact(scales[0] if single else scales, "scale")
+        return self.emit("DequantizeLinear", [stored, scale, zeros], self.fresh(stem), **({} if single else {"axis": axis}))
+
+    def _int4(self, name: str, integers: np.ndarray) -> str:
+        stored = self.fresh(f"{name}_weights_quantized")
+        values = integers.reshape(-1).astype(int).tolist()
+        self.initializers.append(helper.make_tensor(stored, TensorProto.INT4, integers.shape, values))
+        return stored
+
+
+def _real_graph(graph: QuantGraph) -> Graph:
+    """Return the tensors of a quantized network without its layers, for emitters that look up shapes and kinds."""
+    real = Graph(graph.name)
+    kinds = {name: graph.type(name).name if graph.type(name).plain else "" for name in graph.tensors}
+    for node in graph.nodes:  # truth values and bytes have one type there
+        outputs = node.op.output_kinds([kinds[name] for name in node.inputs], node)
+        kinds.update({name: kind for name, kind in zip(node.outputs, outputs, strict=True) if kind})
+    for name in graph.tensors:
+        real.tensors[name] = Tensor(name, graph.shape(name), kinds[name])
+    real.inputs, real.outputs = list(graph.inputs), list(graph.outputs)
+    return real
+
+
+def _is_narrow(kind: NumType, low: int) -> bool:
+    """True if integers from `low` on are signed bytes without -128."""
+    return kind.bits == 8 and low == -_full_range(kind)[1]
+
+
+def _full_range(kind: NumType) -> tuple[int, int]:
+    limits = np.iinfo(kind.dtype)
+    return int(limits.min), int(limits.max)
+
 
 _WIDE_OPSET = 21
 """The first opset whose QuantizeLinear has 16- and 4-bit integers."""
@@ -32,39 +228,21 @@ _IR_VERSIONS = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 
 """The first IR version of an ONNX release with each opset (docs/Versioning.md of ONNX)."""
 
 
-@dataclass(frozen=True)
-class QdqModel:
-    """A model and the names of its integers.
-
-    Attributes:
-        stored: for each quantized tensor, the name of its integers in the model.
-        weighted: layers with integer constants, in some only the bias.
-    """
-
-    model: onnx.ModelProto
-    stored: Mapping[str, str]
-    weighted: int
-
-
-def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapping[str, str]) -> QdqModel:
-    """Return the ONNX model of a quantized network; `metadata` are its properties.
-
-    Raises:
-        ErrorList: E701 for every layer without ONNX form; E705 for an opset that lacks a feature.
-    """
+def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapping[str, str]) -> QdqWriter:
+    """Return the ONNX model of a quantized network; `metadata` are its properties. Raise E701 for every layer without ONNX
+    form; E705 for an opset that lacks a feature."""
     own = OnnxParameters.of(parameters)
     writer = QdqWriter(graph, own)
     _write_layers(writer)
     opset = _choose_opset(own.opset, writer.wide)
     inputs, outputs = writer.ports(True), writer.ports(False)
     network = helper.make_graph(writer.nodes, graph.name or "network", inputs, outputs, writer.initializers)
-    model = _build_model(network, opset)
-    helper.set_model_props(model, dict(metadata))
-    return QdqModel(model, writer.stored, writer.weighted)
+    writer.model = _build_model(network, opset)
+    helper.set_model_props(writer.model, dict(metadata))
+    return writer
 
 
 def _write_layers(writer: QdqWriter) -> None:
-    """Write all layers. Raise E701 for every layer without ONNX form."""
     problems: list[N2D2Error] = []
     for name in writer.quant.inputs:
         writer.input(name)
@@ -81,7 +259,6 @@ def _write_layers(writer: QdqWriter) -> None:
 
 
 def _write_layer(writer: QdqWriter, node: QuantNode) -> None:
-    """Write a layer on the dequantized inputs, and the quantization of its outputs."""
     inputs = [writer.read[name] for name in node.inputs]
     results = [writer.alias(name, name if writer.is_real(name) else writer.fresh(f"{name}_real")) for name in node.outputs]
     lowering = LOWERINGS.get(node.op.kind)
@@ -98,7 +275,6 @@ def _write_layer(writer: QdqWriter, node: QuantNode) -> None:
 
 
 def _choose_opset(requested: int, wide: bool) -> int:
-    """Return the opset. Raise E705 for an opset that lacks a feature of the model."""
     if requested and not min(_IR_VERSIONS) <= requested:
         what = f"Opset={requested} does not support per-channel QuantizeLinear"
         raise N2D2Error("E705", what, remedy=f"use Opset={min(_IR_VERSIONS)} to 23, or 0")
@@ -109,7 +285,6 @@ def _choose_opset(requested: int, wide: bool) -> int:
 
 
 def _build_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
-    """Return the checked model in the requested opset. Raise E705 for an opset that lacks an operator or a form of it."""
     written = min(opset, _OPSET)  # operators of fewer types before; the checker sees what an older version lacks
     opsets = [helper.make_opsetid("", written)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSIONS[opset], producer_name="n2d2py")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from n2d2py.reference.engine import open_session
 from n2d2py.runtime.runner import PackageRunner
 
 if TYPE_CHECKING:
-    from n2d2py.exports.onnx.model import QdqModel
+    from n2d2py.exports.onnx.model import QdqWriter
 
 
 _BATCH = 25
@@ -51,37 +51,30 @@ class OnnxRunner(PackageRunner):
             for name, values in zip(graph.outputs, outputs, strict=True)
         }
 
-    def network(self) -> Any:
-        return _Layers(self._folder, self._details)
-
-
-class _Layers:
-    """The model with every tensor as an output."""
-
-    def __init__(self, folder: Path, details: Mapping[str, Any]):
+    @cached_property
+    def _taps(self) -> tuple[Any, dict[str, str]]:
+        """A session of the model whose every tensor is an output, and the tensor of the model by that of the network."""
         import onnx
 
-        self._details = details
-        model = onnx.load(folder / details["file"])
+        model = onnx.load(self._folder / self._details["file"])
         known, inputs = ({value.name for value in ports} for ports in (model.graph.output, model.graph.input))
-        self._taps = {tensor: stored for tensor, stored in details["tensors"].items() if stored not in inputs}
-        for name in dict.fromkeys(self._taps.values()):
-            if name not in known:
-                model.graph.output.append(onnx.ValueInfoProto(name=name))
-        self._session = open_session(model.SerializeToString(), folder / details["file"])
+        taps = {tensor: stored for tensor, stored in self._details["tensors"].items() if stored not in inputs}
+        names = [name for name in dict.fromkeys(taps.values()) if name not in known]
+        model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+        return open_session(model.SerializeToString(), self._folder / self._details["file"]), taps
 
     def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
+        session, taps = self._taps
         types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
-        names = list(dict.fromkeys(self._taps.values()))
-        results = dict(zip(names, self._session.run(names, _model_inputs(self._details, inputs)), strict=True))
+        names = list(dict.fromkeys(taps.values()))
+        results = dict(zip(names, session.run(names, _model_inputs(self._details, inputs)), strict=True))
         return {
             tensor: types[tensor].dequantize(values) if (values := results[stored]).dtype.kind in "iu" else values
-            for tensor, stored in self._taps.items()
+            for tensor, stored in taps.items()
         }
 
 
 def _model_inputs(details: Mapping[str, Any], inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the inputs of the model for stored values."""
     return {
         name: x if details["integer_io"] else NumType(**details["types"][name]).dequantize(x)
         for name, x in zip(details["inputs"], inputs, strict=True)
@@ -96,7 +89,7 @@ _MAX_INLINE_BYTES = 1 << 30
 """Model size in bytes above which constants are stored in a separate file; protobuf ends at 2 GiB."""
 
 
-class OnnxTarget(Target["QdqModel"]):
+class OnnxTarget(Target["QdqWriter"]):
     """ONNX target: a QDQ model with the tool's integers, or a float model with `-nbbits -32`."""
 
     name = "ONNX"
@@ -106,7 +99,6 @@ class OnnxTarget(Target["QdqModel"]):
     runner = OnnxRunner
 
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
-        """Return ExactRange where no tensor has signed integers."""
         kinds = [tensor.type for tensor in graph.tensors.values()]
         has_signed = any(kind.signed and not (kind.is_float or kind.plain) for kind in kinds)
         return {} if has_signed else {"ExactRange": "no tensor has signed integers"}
@@ -115,15 +107,14 @@ class OnnxTarget(Target["QdqModel"]):
         """Return the defaults: signed bytes start at -128; with `ExactRange`, a Clip limits them to -127."""
         return replace(self.quantization, full_range=not OnnxParameters.of(parameters).exact_range)
 
-    def prepare(self, request: ExportRequest) -> Prepared[QdqModel]:
-        """Raise E704 without layers, E701 for layers without ONNX form, E705 for parameters."""
+    def make(self, request: ExportRequest) -> QdqWriter:
+        """Raise E701 for layers without ONNX form, E705 for parameters, E721 without the package onnx."""
         require("onnx", "the export ONNX", "onnx")
         from n2d2py.exports.onnx.model import write_model  # late: other exports do not need onnx
 
-        make = partial(write_model, request.graph, request.parameters, _metadata(request))
-        return Prepared.of(request, make)
+        return write_model(request.graph, request.parameters, _metadata(request))
 
-    def details(self, prepared: Prepared[QdqModel]) -> dict[str, Any]:
+    def details(self, prepared: Prepared[QdqWriter]) -> dict[str, Any]:
         graph, model = prepared.request.graph, prepared.result
         return {
             "file": model_file(graph.name, "onnx"),
@@ -134,7 +125,7 @@ class OnnxTarget(Target["QdqModel"]):
             "types": type_fields(graph),
         }
 
-    def write(self, prepared: Prepared[QdqModel], folder: Path) -> None:
+    def write(self, prepared: Prepared[QdqWriter], folder: Path) -> None:
         request, written = prepared.request, prepared.result
         path = folder / model_file(request.graph.name, "onnx")
         if written.model.ByteSize() > _MAX_INLINE_BYTES:
@@ -147,8 +138,7 @@ class OnnxTarget(Target["QdqModel"]):
         _write_readme(folder, request, written, path.name)
 
 
-def _write_readme(folder: Path, request: ExportRequest, model: QdqModel, file: str) -> None:
-    """Write the contents of the model, how to run it, and where its results may differ."""
+def _write_readme(folder: Path, request: ExportRequest, model: QdqWriter, file: str) -> None:
     graph, integer_io = request.graph, OnnxParameters.of(request.parameters).integer_io
 
     def numbers(kind: NumType) -> str:

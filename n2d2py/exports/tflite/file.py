@@ -91,20 +91,16 @@ class ModelFile:
         axis: int = 0,
     ) -> int:
         """Add a tensor in the file's order of axes; `grid`: scale (one, or one for each index of `axis`) and zero point."""
-        tensor = self.schema.TensorT()
-        tensor.name, tensor.shape = name, np.array(shape, np.int32)
-        tensor.type = getattr(self.schema.TensorType, np.dtype(dtype).name.upper())
+        kind = getattr(self.schema.TensorType, np.dtype(dtype).name.upper())
+        tensor = self._table("Tensor", name=name, shape=np.array(shape, np.int32), type=kind)
         if grid is not None:
-            numbers = self.schema.QuantizationParametersT()
-            numbers.scale = np.atleast_1d(np.asarray(grid[0], np.float32))
-            numbers.zeroPoint = np.full(numbers.scale.shape, grid[1], np.int64)
-            numbers.quantizedDimension = axis
-            tensor.quantization = numbers
+            scale = np.atleast_1d(np.asarray(grid[0], np.float32))
+            fields = {"scale": scale, "zeroPoint": np.full(scale.shape, grid[1], np.int64), "quantizedDimension": axis}
+            tensor.quantization = self._table("QuantizationParameters", **fields)
         if values is not None:
-            buffer = self.schema.BufferT()
-            buffer.data = np.frombuffer(np.ascontiguousarray(values, dtype).tobytes(), np.uint8)
+            data = np.frombuffer(np.ascontiguousarray(values, dtype).tobytes(), np.uint8)
             tensor.buffer = len(self._buffers)
-            self._buffers.append(buffer)
+            self._buffers.append(self._table("Buffer", data=data))
         self._tensors.append(tensor)
         return len(self._tensors) - 1
 
@@ -120,47 +116,44 @@ class ModelFile:
         integers = any(self._tensors[one].type not in others for one in [*inputs, output] if one >= 0)
         version = self.versions.get(code, 2) if integers else _REAL_VERSIONS.get(code, 1)
         self._used[code] = max(version, self._used.get(code, 1))
-        operator = self.schema.OperatorT()
-        operator.opcodeIndex = self.codes.index(code)
-        operator.inputs, operator.outputs = np.array(inputs, np.int32), np.array([output], np.int32)
+        ports = {"inputs": np.array(inputs, np.int32), "outputs": np.array([output], np.int32)}
+        operator = self._table("Operator", opcodeIndex=self.codes.index(code), **ports)
         if options is None:
             name = f"{_OPTIONS.get(code) or camel_case(code)}Options"
             options = name if hasattr(self.schema.BuiltinOptions, name) else ""
         if options:
             operator.builtinOptionsType = getattr(self.schema.BuiltinOptions, options)
-            operator.builtinOptions = getattr(self.schema, options + "T")()
-            for key, value in fields.items():
-                setattr(operator.builtinOptions, key, value)
+            operator.builtinOptions = self._table(options, **fields)
         self._operators.append(operator)
 
     def to_bytes(self, name: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> bytes:
         """Return the bytes of the file; inputs and outputs are named as in the network, also in the signature."""
-        import flatbuffers
-
-        schema = self.schema
-        model, graph = schema.ModelT(), schema.SubGraphT()
-        graph.name, graph.tensors, graph.operators = name, self._tensors, self._operators
-        graph.inputs, graph.outputs = (np.array(list(ports.values()), np.int32) for ports in (inputs, outputs))
-        model.version, model.subgraphs, model.buffers, model.operatorCodes = 3, [graph], self._buffers, []
-        model.description, model.signatureDefs = "n2d2py", [self._signature(inputs, outputs)]
+        indexes = {key: np.array(list(ports.values()), np.int32) for key, ports in (("inputs", inputs), ("outputs", outputs))}
+        graph = self._table("SubGraph", name=name, tensors=self._tensors, operators=self._operators, **indexes)
+        named = {key: self._ports(ports) for key, ports in (("inputs", inputs), ("outputs", outputs))}
+        signature = self._table("SignatureDef", signatureKey=SIGNATURE, subgraphIndex=0, **named)
+        codes = []
         for code in self.codes:
-            entry = schema.OperatorCodeT()
-            number = getattr(schema.BuiltinOperator, code)
-            entry.builtinCode, entry.deprecatedBuiltinCode = number, min(number, 127)
-            entry.version = self._used[code]
-            model.operatorCodes.append(entry)
-        builder = flatbuffers.Builder(1 << 20)
-        builder.Finish(model.Pack(builder), b"TFL3")
-        return bytes(builder.Output())
+            number = getattr(self.schema.BuiltinOperator, code)
+            numbers = {"builtinCode": number, "deprecatedBuiltinCode": min(number, 127), "version": self._used[code]}
+            codes.append(self._table("OperatorCode", **numbers))
+        parts = {"subgraphs": [graph], "buffers": self._buffers, "operatorCodes": codes, "signatureDefs": [signature]}
+        return packed(self._table("Model", version=3, description="n2d2py", **parts))
 
-    def _signature(self, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> Any:
-        signature = self.schema.SignatureDefT()
-        signature.signatureKey, signature.subgraphIndex = SIGNATURE, 0
-        signature.inputs = [self._port(*port) for port in inputs.items()]
-        signature.outputs = [self._port(*port) for port in outputs.items()]
-        return signature
+    def _ports(self, ports: Mapping[str, int]) -> list[Any]:
+        return [self._table("TensorMap", name=name, tensorIndex=index) for name, index in ports.items()]
 
-    def _port(self, name: str, index: int) -> Any:
-        port = self.schema.TensorMapT()
-        port.name, port.tensorIndex = name, index
-        return port
+    def _table(self, kind: str, **fields: Any) -> Any:
+        """Return a table of the schema with these fields."""
+        table = getattr(self.schema, f"{kind}T")()
+        vars(table).update(fields)
+        return table
+
+
+def packed(model: Any) -> bytes:
+    """Return the bytes of a file from its table."""
+    import flatbuffers
+
+    builder = flatbuffers.Builder(1 << 20)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())

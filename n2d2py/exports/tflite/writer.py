@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.contracts.functions import Clip, FunctionRow
-from n2d2py.exports.model_file import NoForm
-from n2d2py.exports.real_weights import real_weights
+from n2d2py.exports.model_file import NoForm, real_weights
 from n2d2py.exports.tflite.file import Grid, ModelFile, int8_grid
 from n2d2py.exports.tflite.xnnpack import weight_scales
 from n2d2py.graph import QuantGraph, QuantNode, Shape
@@ -84,13 +83,10 @@ class Layers:
         """Write an operator whose result is that of the layer."""
         self.file.operator(code, inputs, self.declare(node.output), **fields)
 
-    def write_in(self, grid: Grid, node: QuantNode, code: str, inputs: list[int], shape: Shape = (), **fields: Any) -> None:
-        """Write an operator whose result has another scale, then the conversion to that of the layer.
-
-        `shape`: that of the result in the order of the file, by default that of the layer.
-        """
+    def write_in(self, grid: Grid, node: QuantNode, code: str, inputs: list[int], **fields: Any) -> None:
+        """Write an operator whose result has another scale, then the conversion to that of the layer."""
         name = node.output if grid == self.grid(node.output) else f"{node.output}/{code.lower()}"
-        shape = shape or channels_last(self.graph.shape(node.output))
+        shape = channels_last(self.graph.shape(node.output))
         self.finish(node, self.add(name, code, inputs, shape, grid, **fields), grid)
 
     def sources(self, node: QuantNode) -> list[int]:
@@ -120,17 +116,13 @@ class Layers:
             self._write_conversion(index, self.declare(node.output), grid, wanted)
 
     def _write_conversion(self, index: int, result: int, source: Grid, target: Grid) -> None:
-        """Write the conversion of the tensor `index` to another scale or type."""
         code = "DEQUANTIZE" if source is not None and target is None else "QUANTIZE"
         self.file.operator(code, [index], result)
 
     # ---- activations ----------------------------------------------------------------------------
     def activation(self, node: QuantNode) -> int:
-        """Return the fused activation of a layer; for integers, NONE if the limits are those of int8.
-
-        Raises:
-            NoForm: for limits other than those of RELU and RELU6.
-        """
+        """Return the fused activation of a layer; for integers, NONE if the limits are those of int8. Raise NoForm for limits
+        other than those of RELU and RELU6."""
         kinds, kind = self.file.schema.ActivationFunctionType, self.graph.type(node.output)
         if node.output in self.real:
             name = fused_name(node.activation)
@@ -189,8 +181,7 @@ class Layers:
         Args:
             ordered: reorders weights (O, ...) to the order of the file.
 
-        Raises:
-            NoForm: for wider integers.
+        Raise NoForm for wider integers.
         """
         if node.output in self.real:
             weights, bias = ordered(node.params["weights"]), node.params["bias"]
@@ -205,11 +196,8 @@ class Layers:
     def add_integers(
         self, node: QuantNode, weights: np.ndarray, scales: np.ndarray, axis: int, bias: np.ndarray, steps: np.ndarray
     ) -> list[int]:
-        """Add integer weights, in the order of the file, and bias, with their scales.
-
-        Raises:
-            NoForm: for integers wider than int8 and int32.
-        """
+        """Add integer weights, in the order of the file, and bias, with their scales. Raise NoForm for integers wider than int8
+        and int32."""
         if weights.dtype != np.int8:
             raise NoForm(f"its weights are {weights.dtype.name}")
         if np.abs(bias).max(initial=0) >= 2**31:
@@ -224,9 +212,7 @@ class Layers:
         return self.file.tensor(name, values.shape, np.float32, values=values)
 
 
-LOWERINGS: Registry[Callable[[Layers, QuantNode], None]] = Registry(
-    "the TFLite form of", *(f"n2d2py.exports.tflite.{name}" for name in ("arrays", "layers"))
-)
+LOWERINGS: Registry[Callable[[Layers, QuantNode], None]] = Registry("the TFLite form of", "n2d2py.exports.tflite.layers")
 """Functions by operator kind that write a layer, or raise NoForm."""
 
 

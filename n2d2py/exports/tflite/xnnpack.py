@@ -33,7 +33,7 @@ from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, StepResc
 from n2d2py.contracts.functions import FUNCTIONS, Clip, FunctionRow, LeakyRectifier, Tanh
 from n2d2py.contracts.quant.file_rounding import doubling, mean_rescale, multiplied
 from n2d2py.contracts.quant.quantizer import QUANTIZERS, WeightedQuantizer, peak
-from n2d2py.exports.real_weights import real_weights
+from n2d2py.exports.model_file import real_weights
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, int8_grid
 from n2d2py.graph import Aligned, Custom, Dequantized, QuantGraph, QuantNode, Rescaled, Table, Weighted
 from n2d2py.operators.resize import Resize
@@ -73,7 +73,6 @@ def weight_scales(scales: np.ndarray, factors: np.ndarray, x: NumType, y: NumTyp
 
 
 def _full_range(kind: NumType) -> NumType:
-    """Return the type extended to -2^7."""
     plain = kind.is_float or kind.plain or not kind.signed or kind.bits != 8 or (kind.least, kind.most) != (None, None)
     return kind if plain else replace(kind, full=True)
 
@@ -213,7 +212,6 @@ _FIXED_RESULTS: dict[FunctionRow, NumType] = {FUNCTIONS["Logistic"](): _UNITS, T
 
 
 def _table_values(function: FunctionRow, x: NumType, kind: NumType) -> np.ndarray:
-    """Return the stored integers of `kind`, int64, for all values of `x`."""
     real = np.float32(x.scale) * (np.arange(x.qmin, x.qmax + 1) - x.zero_point).astype(np.float32)
     return kind.quantize_linear(function(real)).astype(np.int64)
 

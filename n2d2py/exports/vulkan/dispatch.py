@@ -2,18 +2,75 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from n2d2py import resources
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType, Rescale, ShiftRescale
-from n2d2py.errors import InternalError
-from n2d2py.exports.vulkan.shaders import constant_defaults
+from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.graph import QuantGraph, QuantNode, Shape, channels, height, width
 from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.registry import Registry
+
+_CONSTANT = re.compile(r"layout\(constant_id = (\d+)\) const \w+ (\w+) = (-?[\w.]+);")
+_INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
+_DEFAULTS = {"false": 0, "true": 1}
+
+
+def source(shader: str) -> Path:
+    """Return the file of a shader."""
+    return resources.folder("kernels") / "vulkan" / f"{shader}.glsl"
+
+
+@cache
+def constant_defaults(shader: str) -> dict[str, int]:
+    """Return the specialization constants of a shader after those of its work group, by number, with their defaults."""
+    constants = sorted((int(number), name, text) for number, name, text in _CONSTANT.findall(_text(source(shader))))
+    return {name: _DEFAULTS[text] if text in _DEFAULTS else int(text) for _, name, text in constants}
+
+
+def _text(file: Path) -> str:
+    text = file.read_text("utf-8")
+    return text + "".join(_text(file.parent / name) for name in _INCLUDE.findall(text))
+
+
+def compiler() -> str:
+    """Return the program that compiles shaders: "glslc" or "glslangValidator". Raise E801 where neither is installed."""
+    for name in ("glslc", "glslangValidator"):
+        if shutil.which(name):
+            return name
+    what = "neither glslc nor glslangValidator is installed, so the shaders cannot be compiled"
+    raise N2D2Error("E801", what, remedy="install one of them (apt install glslc, or glslang-tools)")
+
+
+@cache
+def spirv(shader: str, pixels: int, dot: bool) -> np.ndarray:
+    """Return the SPIR-V words of a shader, uint32; `pixels`: positions of an invocation, `dot`: with integer dot products.
+    Raise E801 without a compiler, E802 when it refuses the shader."""
+    defines = [f"-DPIXELS={pixels}", f"-DDOT={int(dot)}"]
+    with tempfile.TemporaryDirectory(prefix="n2d2py-") as folder:
+        binary = Path(folder) / "shader.spv"
+        if compiler() == "glslc":
+            words = ["glslc", "-fshader-stage=compute", "-O", "--target-env=vulkan1.1", *defines]
+        else:
+            words = ["glslangValidator", "-S", "comp", "--target-env", "vulkan1.1", "--quiet", *defines]
+        words += [str(source(shader)), "-o", str(binary)]
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace")
+        if done.returncode:
+            lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+            what = f"the shader {shader} does not compile with {words[0]}: {(lines or ['no message'])[0]}"
+            raise N2D2Error("E802", what, remedy=f"install a newer {words[0]}")
+        return np.fromfile(binary, "<u4")
+
 
 KINDS = {"u1": 0, "i1": 1, "u2": 2, "i2": 3, "i4": 4}
 """Kinds of elements, as in `kernels/vulkan/common.glsl`."""
@@ -74,7 +131,7 @@ class Dispatch:
         return (*self.local_size, *(int(constants.get(name, default)) for name, default in known.items()))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class GpuLayer:
     """A layer as the functions that make its dispatches see it: its node, with the types and planes of its tensors.
 
@@ -86,17 +143,9 @@ class GpuLayer:
     plan: MemoryPlan
     views: Mapping[str, tuple[Plane, Shape]] = field(default_factory=dict)
 
-    @property
-    def op(self) -> Any:
-        return self.node.op
-
-    @property
-    def inputs(self) -> list[NumType]:
-        return [self.graph.type(name) for name in self.node.inputs]
-
-    @property
-    def output(self) -> NumType:
-        return self.graph.type(self.node.output)
+    def __post_init__(self) -> None:
+        self.op: Any = self.node.op
+        self.inputs, self.output = [self.graph.type(name) for name in self.node.inputs], self.graph.type(self.node.output)
 
     def shape(self, index: int) -> Shape:
         return self._view(self.node.inputs[index])[1]
@@ -116,11 +165,8 @@ class GpuLayer:
         return self.views.get(name) or (self.plan.planes[name], self.graph.shape(name))
 
     def kind(self, kind: NumType, most_bytes: int = 2) -> int:
-        """Kind of the elements of a tensor.
-
-        Raises:
-            NoShader: for floating point and for integers of more than `most_bytes` bytes.
-        """
+        """Kind of the elements of a tensor. Raise NoShader for floating point and for integers of more than `most_bytes`
+        bytes."""
         code = kind.dtype.str[1:]
         if code not in KINDS or kind.bytes > most_bytes:
             raise NoShader(f"it has {kind.name} elements")
@@ -189,11 +235,8 @@ def is_aligned(plane: Plane) -> bool:
 
 
 def fixed_point(rescale: Rescale | None, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """(multipliers, shifts), int64 of length `count`, of (acc * multiplier + 2^(shift - 1)) >> shift.
-
-    Raises:
-        NoShader: for another arithmetic.
-    """
+    """(multipliers, shifts), int64 of length `count`, of (acc * multiplier + 2^(shift - 1)) >> shift. Raise NoShader for
+    another arithmetic."""
     if rescale is None:
         multipliers, shifts = np.ones(1, np.int64), np.zeros(1, np.int64)
     elif isinstance(rescale, FixedPointRescale):
@@ -212,11 +255,8 @@ def fixed_point(rescale: Rescale | None, count: int) -> tuple[np.ndarray, np.nda
 def parameters(
     rescale: Rescale | None, bias: np.ndarray | None = None, addend: np.ndarray | None = None, is_wide: bool = False
 ) -> np.ndarray:
-    """Return the parameters of channels: bias, multiplier, shift, addend (or gain), int32 (count, 4).
-
-    Raises:
-        NoShader: for a rescale that the shaders do not compute exactly.
-    """
+    """Return the parameters of channels: bias, multiplier, shift, addend (or gain), int32 (count, 4). Raise NoShader for a
+    rescale that the shaders do not compute exactly."""
     count = len(bias) if bias is not None else rescale.count if rescale else 1
     multipliers, shifts = fixed_point(rescale, count)
     if is_wide and multipliers.min() < 0:
@@ -224,12 +264,6 @@ def parameters(
     none = np.zeros(count, np.int64)
     columns = [none if bias is None else bias, multipliers, shifts, none if addend is None else addend]
     return np.stack([column.astype(np.int64) for column in columns], axis=1).astype(np.int32)
-
-
-def words(value: int) -> tuple[int, int]:
-    """Return the lower and the upper word of an integer of 64 bits, as int32."""
-    low, high = np.array([value], "<i8").view("<i4").tolist()
-    return low, high
 
 
 def quads_of(shape: Shape) -> int:
@@ -244,7 +278,7 @@ def positions_of(shape: Shape) -> int:
 
 Lowering = Callable[[GpuLayer], Sequence[Dispatch]]
 LOWERINGS: Registry[tuple[Lowering, bool]] = Registry(
-    "the shader of", *(f"n2d2py.exports.vulkan.{name}" for name in ("layers", "elements", "rows"))
+    "the shader of", *(f"n2d2py.exports.vulkan.{name}" for name in ("layers", "elements"))
 )
 """Functions by operator kind that make dispatches of a layer, or raise NoShader; and whether they know sums of 64 bits."""
 

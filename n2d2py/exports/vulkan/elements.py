@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
-from n2d2py.contracts.cpp.packing import zero_padded
-from n2d2py.exports.vulkan.dispatch import (
-    Dispatch,
-    GpuLayer,
-    NoShader,
-    parameters,
-    positions_of,
-    quads_of,
-    type_limits,
-    vulkan,
-    words,
-)
-from n2d2py.graph import Aligned, Moved, Shape, Shifted, Table, Weighted, channels, elements, height, in_memory_order, width
+from n2d2py.contracts.cpp.arrays import zero_padded
+from n2d2py.exports.vulkan.dispatch import Dispatch, GpuLayer, NoShader, parameters, positions_of, quads_of, type_limits, vulkan
+from n2d2py.exports.vulkan.layers import slices_of
+from n2d2py.graph import Shape, channels, elements, height, in_memory_order, width
+from n2d2py.graph.forms import Aligned, Exponentials, MaskedExponentials, Moved, Normalized, Shifted, Table, Weighted
 from n2d2py.memory.plan import Plane
 
 _OPERATIONS = {"Sum": 0, "Max": 1, "Min": 2, "Prod": 3}
@@ -30,6 +23,12 @@ _MOST_PLACES = 2**20
 """Places in the tables of a move."""
 
 
+def words(value: int) -> tuple[int, int]:
+    """Return the lower and the upper word of an integer of 64 bits, as int32."""
+    low, high = np.array([value], "<i8").view("<i4").tolist()
+    return low, high
+
+
 def _elements(
     layer: GpuLayer,
     operation: int,
@@ -38,7 +37,6 @@ def _elements(
     places: tuple[int, int, int] | None = None,
     table: np.ndarray | None = None,
 ) -> Dispatch:
-    """Return a dispatch over all elements of the output."""
     shape, values = layer.output_shape, {**layer.result(), **constants, "Operation": operation}
     weights = np.zeros(0, np.int32) if table is None else table.astype(np.int32)
     at = places or layer.places()
@@ -46,7 +44,6 @@ def _elements(
 
 
 def _stored_limits(layer: GpuLayer) -> dict[str, int]:
-    """Return the limits of stored values that are moved."""
     low, high = type_limits(layer.output)
     return {"Low": low, "High": high, "Zero": 0}
 
@@ -168,7 +165,6 @@ def concat(layer: GpuLayer) -> Sequence[Dispatch]:
 
 
 def _joined(layer: GpuLayer, index: int) -> Dispatch:
-    """Return a copy of input `index`."""
     rescale = layer.node.rescale
     own, zero = (layer.output.zero_point, layer.inputs[index].zero_point) if rescale else (0, 0)
     fields = parameters(rescale.only(index) if rescale else None)
@@ -176,7 +172,6 @@ def _joined(layer: GpuLayer, index: int) -> Dispatch:
 
 
 def _constant_rows(layer: GpuLayer, stored: np.ndarray) -> Dispatch:
-    """Return the stored constants, a row for each line of the output."""
     shape = layer.output_shape
     rows = zero_padded(stored.reshape(height(shape), -1).astype(np.int32), height(shape), 4 * quads_of(shape))
     constants = {**_stored_limits(layer), "M0": 0, "Repeated": True, "Constant1": True, "InHeight1": height(shape)}
@@ -207,11 +202,7 @@ def move(layer: GpuLayer) -> Sequence[Dispatch]:
 
 def split_places(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the shortest tables (outer, inner) with places[i] = outer[i // len(inner)] + inner[i % len(inner)]; negative where
-    that is.
-
-    Raises:
-        NoShader: where they are too long.
-    """
+    that is. Raise NoShader where they are too long."""
     count = len(places)
     divisors = [size for size in range(1, int(count**0.5) + 1) if count % size == 0]
     for length in sorted({each for size in divisors for each in (size, count // size)}, key=lambda each: each + count // each):
@@ -223,3 +214,102 @@ def split_places(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if length + len(outer) <= _MOST_PLACES and (np.maximum(outer[:, None] + inner, -1) == lines).all():
             return outer, inner
     raise NoShader("the places of its elements have no order")
+
+
+_ROWS = 4
+"""Rows of a product that an invocation computes."""
+_ALONE = 8
+"""Each invocation repeats the divisions of its row, which take as long as eight times as many elements."""
+
+
+def _are_words(*places: int) -> bool:
+    """True if four bytes that follow each other are a word of the arena, for these places and steps."""
+    return all(place % 4 == 0 for place in places if place != 1)
+
+
+def _by_rows(
+    layer: GpuLayer, shader: str, constants: dict[str, int], weights: np.ndarray, rescale: np.ndarray
+) -> list[Dispatch]:
+    rows, size = constants["Rows"], constants["Size"]
+    slices = slices_of(1, rows, size // _ALONE)
+    values = {**layer.operand(zero=layer.inputs[0].zero_point), **layer.result(), **constants, "Slices": slices}
+    return [Dispatch(shader, values, 1, rows, layer.places(), slices=slices, weights=weights, parameters=rescale)]
+
+
+@vulkan("Softmax", "MaskedSoftmax")
+def softmax(layer: GpuLayer) -> Sequence[Dispatch]:
+    """Add shares by fixed-point division."""
+    if layer.node.rescale is not None:
+        raise NoShader("its shares are divided in floating point")
+    form, (outer, size, inner) = layer.node.form_as(Exponentials), layer.op.rows(layer.shape(0))
+    low, high = words(int(form.numerator[0]))
+    constants = {"Rows": outer * inner, "Size": size, "Inner": inner, "NumeratorLow": low, "NumeratorHigh": high}
+    powers = form.powers.astype(np.int32)
+    if form.powers.dtype != np.uint16:
+        constants |= dict(zip(("Multiplier", "PowerShift", "Limit"), powers.tolist(), strict=True))
+        powers = powers[:0]
+    if isinstance(form, MaskedExponentials):
+        lines = np.zeros((len(form.mask), -(-size // 32) * 4), np.uint8)
+        lines[:, : form.mask.shape[1]] = form.mask
+        powers = np.concatenate([powers, lines.view("<i4").reshape(-1)])
+        constants["Masks"] = len(lines)
+    return _by_rows(layer, "softmax", constants, powers, parameters(None))
+
+
+@vulkan("Normalize", is_wide=True)
+def normalize(layer: GpuLayer) -> Sequence[Dispatch]:
+    """Add rows minus their mean, divided by their deviation."""
+    form = layer.node.form_as(Normalized)
+    gains = np.zeros((len(form.gains), 4), np.int32)
+    gains[:, :2] = form.offsets.astype("<i8").view("<i4").reshape(-1, 2)
+    gains[:, 2] = form.gains
+    low, high = words(int(form.epsilon[0]))
+    constants = {
+        "Rows": elements(layer.shape(0)) // layer.op.size,
+        "Size": layer.op.size,
+        "Centred": layer.op.centred,
+        "EpsilonLow": low,
+        "EpsilonHigh": high,
+        "Fraction": int(form.fraction[0]),
+        "Gains": len(gains),
+    }
+    return _by_rows(layer, "normalize", constants, gains, parameters(layer.node.rescale, is_wide=True))
+
+
+@vulkan("ArrayMatMul")
+def matrix_product(layer: GpuLayer) -> Sequence[Dispatch]:
+    """Add products of pairs of matrices: a dispatch for the last axis of the batch, for each position of the others."""
+    op, kinds = layer.op, [*layer.inputs, layer.output]
+    if layer.node.rescale is None:
+        raise NoShader("it multiplies integers without a scale")
+    firsts, steps = [], []
+    for view, dims, kind in zip(op.full_views(), (op.left, op.right, op.dims), kinds, strict=True):
+        firsts.append(view[1] * kind.bytes)
+        steps.append([0 if size == 1 else step * kind.bytes for size, step in zip(dims, view[2:], strict=True)])
+    left, right, out = steps
+    batch = (1, *op.batch)
+    constants = {
+        **layer.operand(0, "", layer.inputs[0].zero_point),
+        **layer.operand(1, "1", layer.inputs[1].zero_point),
+        **layer.result(),
+        "InAligned": _are_words(layer.plane(0).offset, firsts[0], *left),
+        "InAligned1": _are_words(layer.plane(1).offset, firsts[1], *right),
+        "ByColumns": right[-1] != layer.inputs[1].bytes,
+        "Batch": batch[-1],
+        "Rows": op.left[-2],
+        "Depth": op.left[-1],
+        "Channels": op.right[-1],
+        **{f"{name}Batch": own[-3] if len(own) > 2 else 0 for name, own in zip(("Left", "Right", "Out"), steps, strict=True)},
+        **dict(zip(("LeftRow", "LeftDepth"), left[-2:], strict=True)),
+        **dict(zip(("RightDepth", "RightColumn"), right[-2:], strict=True)),
+        **dict(zip(("OutRow", "OutColumn"), out[-2:], strict=True)),
+    }
+    rescale, products = parameters(layer.node.rescale), []
+    pixels = _ROWS if op.left[-2] >= _ROWS else 1
+    blocks = batch[-1] * -(-op.left[-2] // pixels)
+    for index in product(*map(range, batch[1:-1])):
+        moved = (sum(i * step for i, step in zip(index, own, strict=False)) for own in steps)
+        in0, in1, out0 = (sum(each) for each in zip(layer.places(0, 1), firsts, moved, strict=True))
+        places = (in0, in1, out0)
+        products.append(Dispatch("product", constants, -(-op.right[-1] // 4), blocks, places, pixels, parameters=rescale))
+    return products

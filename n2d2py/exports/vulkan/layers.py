@@ -9,7 +9,7 @@ from math import gcd
 
 import numpy as np
 
-from n2d2py.arithmetic.exact import round_up
+from n2d2py.arithmetic import round_up
 from n2d2py.contracts.cpp import window, zero_padded
 from n2d2py.exports.vulkan.dispatch import Dispatch, GpuLayer, NoShader, fixed_point, parameters, positions_of, quads_of, vulkan
 from n2d2py.graph import Rescaled, Shape, StoredSums, Weighted, channels, height, width
@@ -25,7 +25,6 @@ _ENOUGH = 4096
 
 
 def _bytes(layer: GpuLayer) -> np.ndarray:
-    """Return the weights of bytes, for an input of bytes."""
     weights = layer.node.form_as(Weighted).weights
     if weights.min() < -128 or weights.max() > 127:
         raise NoShader("its weights have more than 8 bits")
@@ -35,7 +34,6 @@ def _bytes(layer: GpuLayer) -> np.ndarray:
 
 
 def _residual(layer: GpuLayer) -> dict[str, int]:
-    """Return the constants of a sum with the last input."""
     added = layer.node.residual
     if added is None:
         return {}
@@ -169,7 +167,6 @@ def _phase(plane: Plane, shape: Shape, position: tuple[int, int], stride: tuple[
 
 
 def _depthwise(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> list[Dispatch]:
-    """Return the weights (C, KH, KW)."""
     count, lines, columns = weights.shape
     quads, shape = -(-count // 4), layer.output_shape
     filled = zero_padded(weights, quads * 4, lines, columns)

@@ -1,4 +1,4 @@
-"""The export for GPUs as `-export Vulkan` finds it, built and run by the tool."""
+"""The export for GPUs as `-export Vulkan` finds it: the files of the C++ export, and the network's steps on the device."""
 
 from __future__ import annotations
 
@@ -7,22 +7,209 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from n2d2py import log, resources
+from n2d2py.arithmetic import round_up
+from n2d2py.contracts.cpp import Array, LayerCode, is_file, zero_padded
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults
 from n2d2py.exports.cpp.parameters import CppParameters
 from n2d2py.exports.cpp.project import Project
-from n2d2py.exports.cpp.runner import CompiledExport
-from n2d2py.exports.cpp.target import CppTarget
+from n2d2py.exports.cpp.target import CompiledExport, CppTarget
+from n2d2py.exports.cpp.view import ArrayView, LayerView, PortView
 from n2d2py.exports.registry import register
-from n2d2py.exports.vulkan.project import VulkanProject
-from n2d2py.exports.vulkan.shaders import compiler
+from n2d2py.exports.vulkan.dispatch import Dispatch, NoShader, compiler, dispatches, overlaps, spirv
 from n2d2py.graph import QuantGraph
 from n2d2py.ini import Kind, Schema, parameter
+from n2d2py.memory.plan import Plane
+
+Ranges = tuple[tuple[int, int], ...]
+_QUAD = 4
+"""Words of the unit in which the constants are aligned."""
+
+
+@dataclass(frozen=True)
+class StepView:
+    """A step of the table of the project.
+
+    Attributes:
+        layer: C literal of its name, for a comment.
+        pipeline: its number; -1 for the CPU.
+    """
+
+    layer: str
+    pipeline: int
+    groups: tuple[int, int] = (0, 0)
+    places: tuple[int, ...] = (0, 0, 0, 0, 0)
+    waits: bool = False
+    identifier: str = ""
+    arguments: str = ""
+    touched: Ranges = ()
+
+
+class VulkanProject(Project):
+    """A project whose layers run on a GPU, as far as there are shaders."""
+
+    folders = ("vulkan", "cpp")
+    on_device = True
+
+    def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode], parameters: CppParameters):
+        super().__init__(request, codes, parameters)
+        self.on_cpu: dict[str, str] = {}
+        self.dispatches: dict[str, tuple[Dispatch, ...]] = {}
+        for node in self.graph.nodes:
+            if node.name in codes:
+                try:
+                    self.dispatches[node.name] = tuple(dispatches(node, self.graph, self.plan))
+                except NoShader as reason:
+                    self.on_cpu[node.name] = str(reason)
+
+    @cached_property
+    def has_files(self) -> bool:
+        return super().has_files or any(is_file(one.values, self.weights_format) for one in self.device_arrays)
+
+    @property
+    def compiled_layers(self) -> list[LayerView]:
+        return [layer for layer in super().compiled_layers if layer.node.name in self.on_cpu]
+
+    @property
+    def sources(self) -> list[str]:
+        return [*super().sources, "device"]
+
+    def _files(self) -> list[tuple[str, str]]:
+        left_out, own = {"dnn/include/forward.hpp", "dnn/include/guard.hpp"}, "dnn/include/device.hpp"
+        return [*(pair for pair in super()._files() if pair[0] not in left_out), (own, own)]
+
+    def write(self, folder: Path) -> None:
+        super().write(folder)
+        views = [ArrayView.of(array, self.weights_format) for array in self.device_arrays]
+        self._write_files(views, folder)
+        text = self._rendered("dnn/parameters/layer.cpp", {"layer": {"name": "the device"}, "own": views})
+        (folder / "dnn/parameters/device_constants.cpp").write_text(text, encoding="utf-8", newline="\n")
+
+    @property
+    def kernel_headers(self) -> list[str]:
+        return [*super().kernel_headers, "n2d2/vulkan/engine.hpp"]
+
+    # ---- tables of the device ----------------------------------------------------------------------
+    @cached_property
+    def _linked(self) -> tuple[np.ndarray, dict[int, tuple[int, int]]]:
+        """The constants of all dispatches, int32, and the quads where weights and parameters of each dispatch begin."""
+        parts: list[np.ndarray] = [np.zeros(_QUAD, np.int32)]
+        numbers: dict[bytes, int] = {}
+        length = _QUAD
+
+        def placed(values: np.ndarray) -> int:
+            nonlocal length
+            key = values.tobytes()
+            if not key:
+                return 0
+            if key not in numbers:
+                numbers[key] = length
+                filled = zero_padded(values.reshape(-1).astype(np.int32), round_up(values.size, _QUAD))
+                parts.append(filled)
+                length += filled.size
+            return numbers[key]
+
+        places = {}
+        for one in self._every:
+            places[id(one)] = (placed(one.weights) // _QUAD, placed(one.parameters) // _QUAD)
+        return np.concatenate(parts), places
+
+    @cached_property
+    def _every(self) -> list[Dispatch]:
+        return [one for layer in self.layers for one in self.dispatches.get(layer.node.name, ())]
+
+    @cached_property
+    def _shader_keys(self) -> list[tuple[str, int]]:
+        return sorted({(one.shader, one.pixels) for one in self._every})
+
+    @cached_property
+    def pipelines(self) -> list[tuple[int, tuple[int, ...]]]:
+        """The number of the shader and the specialization constants of each pipeline."""
+        return list(dict.fromkeys(self._pipeline(one) for one in self._every))
+
+    def _pipeline(self, one: Dispatch) -> tuple[int, tuple[int, ...]]:
+        return self._shader_keys.index((one.shader, one.pixels)), one.specialization
+
+    @cached_property
+    def device_arrays(self) -> list[Array]:
+        """The constants of all layers, and the shaders."""
+        arrays = [Array("device_constants", "std::int32_t", self._linked[0])]
+        for shader, pixels in self._shader_keys:
+            for dot in (False, True) if shader == "conv" else (False,):
+                name = f"shader_{shader}{pixels}{'_dot' if dot else ''}"
+                arrays.append(Array(name, "std::uint32_t", spirv(shader, pixels, dot)))
+        return arrays
+
+    @cached_property
+    def bytes_of(self) -> dict[str, int]:
+        return {array.name: array.bytes for array in self.device_arrays}
+
+    @property
+    def shaders(self) -> list[tuple[str, str]]:
+        """SPIR-V of the shaders in the order of their numbers: arrays without and with integer dot products, "" if there is none."""
+        names = [f"shader_{shader}{pixels}" for shader, pixels in self._shader_keys]
+        return [(name, f"{name}_dot" if f"{name}_dot" in self.bytes_of else "") for name in names]
+
+    @cached_property
+    def steps(self) -> list[StepView]:
+        """The steps in the order of the plan, each with whether it waits for those before it."""
+        pipelines = {key: number for number, key in enumerate(self.pipelines)}
+        steps: list[StepView] = []
+        read: list[Plane] = []
+        written: list[Plane] = []
+        for layer in self.layers:
+            name = layer.node.name
+            inputs, output = [self.plan.planes[one] for one in layer.node.inputs], self.plan.planes[layer.node.output]
+            if name in self.on_cpu:
+                touched = (*(part for plane in (*inputs, output) for part in plane.intervals()), *self._scratch(name))
+                steps.append(StepView(layer.name, -1, identifier=layer.identifier, arguments=layer.arguments, touched=touched))
+                read, written = [], []
+                continue
+            waits = _meet(inputs, written) or _meet([output], [*read, *written])
+            for one in self.dispatches.get(name, ()):
+                places = (*one.places, *self._linked[1][id(one)])
+                steps.append(StepView(layer.name, pipelines[self._pipeline(one)], one.groups, places, waits))
+                read, written = ([], []) if waits else (read, written)
+                waits = False
+            if self.dispatches.get(name):
+                read, written = [*read, *inputs], [*written, output]
+        return steps
+
+    @property
+    def traced(self) -> list[tuple[int, int, int]]:
+        """The steps [first, stop) of each layer, and the lines of its output."""
+        names = (layer.node.name for layer in self.layers)
+        counts = [1 if name in self.on_cpu else len(self.dispatches.get(name, ())) for name in names]
+        stops = list(accumulate(counts))
+        return [(stop - count, stop, layer.lines) for layer, count, stop in zip(self.layers, counts, stops, strict=True)]
+
+    def device_port(self, port: PortView) -> tuple[int, ...]:
+        """Return the fields of the C++ struct `Port`; in a buffer of the application, pixels are aligned as in the arena."""
+        plane = port.memory
+        pixel = round_up(plane.size, self.parameters.alignment)
+        return plane.offset, plane.length, plane.count, plane.size, plane.stride, plane.line_bytes, pixel
+
+    def _scratch(self, name: str) -> Ranges:
+        scratch = self.plan.scratch.get(name)
+        return ((scratch.offset, scratch.offset + scratch.size),) if scratch else ()
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes of the constants of the device and of the layers of the CPU."""
+        return super().constant_bytes + sum(array.bytes for array in self.device_arrays)
+
+
+def _meet(some: list[Plane], others: list[Plane]) -> bool:
+    return any(overlaps(one, other) for one in some for other in others)
+
 
 _TEXTS = """
 IncludeOutputInBuffer: Outputs are computed in the arena, which the device has, and then copied to the caller.
@@ -86,20 +273,16 @@ class VulkanTarget(CppTarget):
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
         return {}
 
-    def prepare(self, request: ExportRequest) -> Prepared[Project]:
+    def make(self, request: ExportRequest) -> Project:
         """As for CPP; E705 for a memory plan that shaders cannot use, E801 without a compiler of shaders."""
-        plan = request.memory_plan
-        if request.graph.bits < 0:
-            return super().prepare(request)
-        if plan.streamed or plan.memories or any(plane.external for plane in plan.planes.values()):
+        plan, integer = request.memory_plan, request.graph.bits > 0
+        if integer and (plan.streamed or plan.memories or any(plane.external for plane in plan.planes.values())):
             text = "the Vulkan export needs whole tensors in the arena, but the export parameters ask for another memory plan"
             remedy = "remove IncludeInputInBuffer, StreamInput, Memories and MemoryManagerStrategy"
-            return Prepared(request, [N2D2Error("E705", text, remedy=remedy)])
-        try:
+            raise N2D2Error("E705", text, remedy=remedy)
+        if integer:
             compiler()
-        except N2D2Error as missing:
-            return Prepared(request, [missing])
-        return super().prepare(request)
+        return super().make(request)
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
         return {**super().details(prepared), "on_cpu": _project(prepared).on_cpu}
@@ -111,12 +294,11 @@ class VulkanTarget(CppTarget):
         return sizes
 
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
-        """As for CPP; says which layers run on the CPU."""
         project = _project(prepared)
         chosen = {one.layer: one for one in super().write(prepared, folder)}
-        for name, dispatches in project.dispatches.items():
-            shaders = ", ".join(dict.fromkeys(one.shader for one in dispatches))
-            chosen[name] = KernelChoice(name, f"GPU: {shaders}", reason=f"{len(dispatches)} of shader {shaders}")
+        for name, made in project.dispatches.items():
+            shaders = ", ".join(dict.fromkeys(one.shader for one in made))
+            chosen[name] = KernelChoice(name, f"GPU: {shaders}", reason=f"{len(made)} of shader {shaders}")
         for name, reason in project.on_cpu.items():
             chosen[name] = replace(chosen[name], kernel=f"CPU: {chosen[name].kernel}", reason=reason)
         count = len(project.dispatches) + len(project.on_cpu)

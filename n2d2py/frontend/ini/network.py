@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from n2d2py.contracts.ini.quantizers import quantize_output
 from n2d2py.contracts.ini.recipes import read_recipe
 from n2d2py.contracts.ini.trained import check_trained_keys, warn_about_unused_quantizer_keys
 from n2d2py.contracts.ini.weights import WeightStore
-from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
+from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.frontend.ini.onnx_section import attach_section
 from n2d2py.graph import Graph, Node, Precision, Shape, Tensor, channels, height, width
 from n2d2py.ini.document import Document, Section
@@ -74,7 +75,6 @@ class _Layer:
 
     section: Section
     parents: list[str]
-    level: int | None = None
     batchnorm: bool = False
 
 
@@ -84,12 +84,10 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
     Without `weights` (-describe), parameters are zeros that take no memory, and layers with known dimensions but without
     implementation are included. The automatic properties of each layer (_OutputsWidth, ...) are set.
 
-    Raises:
-        N2D2Error: E10x to E22x; errors of different layers are collected where possible.
+    Raises N2D2Error: E10x to E22x; errors of different layers are collected where possible.
     """
     values = GLOBALS.read(document.globals)
-    if values["DefaultModel"].startswith(_OUTSIDE):
-        refuse_to_run(_spiking_error(values["DefaultModel"], values.where("DefaultModel")), describing=weights is None)
+    _refuse_spiking(values, "DefaultModel", describing=weights is None)
     graph = Graph(document.name)
     provider = next((name for name in PROVIDERS if name in document), "sp")
     graph.add_input(provider, input_shape)
@@ -97,7 +95,7 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
     for section in further_inputs(document):
         input_values = INPUT_SECTION.read(section)
         graph.add_input(section.name, (1, input_values["NbChannels"], input_values["SizeY"], input_values["SizeX"]))
-    layers = _sort_layers(document, _collect_layers(document), graph.inputs)
+    layers = _sort_layers(_collect_layers(document), graph.inputs)
     if len(layers) > MAX_LAYERS:
         what = f"the network has {len(layers):,} layers, more than the limit of {MAX_LAYERS:,}"
         remedy = "reduce the loops of the templates"
@@ -121,69 +119,55 @@ def further_inputs(document: Document) -> list[Section]:
     return [section for section in document.sections if section.has("Type") and section.raw("Type") == "Input"]
 
 
-def _spiking_error(model: str, where: Location) -> N2D2Error:
-    return N2D2Error("E222", f"the spiking model {model} is not supported", where=where, remedy="use Model=Frame")
+def _refuse_spiking(values: Values, key: str, describing: bool) -> None:
+    if values[key].startswith(_OUTSIDE):
+        error = values.fail("E222", f"the spiking model {values[key]} is not supported", "use Model=Frame", key)
+        refuse_to_run(error, describing=describing)
 
 
 def _collect_layers(document: Document) -> list[_Layer]:
-    layers = []
     inputs = {section.name for section in further_inputs(document)}
-    for section in document.sections:
-        if section.has("Input") and ".Target" not in section.name and section.name not in inputs:
-            names = [name.strip() for name in section.text("Input").split(",")]
-            layers.append(_Layer(section, [name for name in names if name]))
-    return layers
+    sections = [one for one in document.sections if one.has("Input") and ".Target" not in one.name and one.name not in inputs]
+    return [_Layer(one, list(filter(None, map(str.strip, one.text("Input").split(","))))) for one in sections]
 
 
-def _sort_layers(document: Document, layers: list[_Layer], inputs: list[str]) -> list[_Layer]:
-    """Return the layers by level (1 + the highest level of a known parent), in file order within a level."""
-    by_name = {layer.section.name: layer for layer in layers}
-    has_onnx = any(_is_onnx(layer.section) for layer in layers)
-    errors = []
+def _sort_layers(layers: list[_Layer], inputs: list[str]) -> list[_Layer]:
+    """Return the layers by level (1 + the highest level of a known parent), in file order within a level.
+
+    A parent that is not a section is a tensor of an ONNX section: one above in the file if there is any, else one below.
+    """
+    sections, known = {layer.section.name: layer.section for layer in layers}, {*PROVIDERS, *inputs}
+    onnx_names = [name for name, section in sections.items() if _is_onnx(section)]
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    above: list[str] = []
+    errors: list[N2D2Error] = []
     for layer in layers:
-        for parent in layer.parents:
-            if parent not in by_name and parent not in PROVIDERS and parent not in inputs and not has_onnx:
-                errors.append(_unknown_input(parent, [*by_name, *PROVIDERS, *inputs], layer))
+        unknown = [name for name in layer.parents if name not in sections and name not in known]
+        if not onnx_names:
+            errors += [_unknown_input(name, [*sections, *PROVIDERS, *inputs], layer) for name in unknown]
+        parents = [name for name in layer.parents if name in sections]
+        if unknown:
+            parents += above or [name for name in onnx_names if name != layer.section.name]
+        if _is_onnx(layer.section):
+            above.append(layer.section.name)
+        sorter.add(layer.section.name, *parents)
     ErrorList.raise_if(errors)
-    _set_levels(layers, by_name, {*PROVIDERS, *inputs})
-    waiting = [layer for layer in layers if layer.level is None]
-    if waiting:
-        chain = " -> ".join(layer.section.name for layer in waiting[:6])
-        what = f"the layers {chain} form a cycle"
-        raise N2D2Error("E224", what, where=waiting[0].section.where("Input"), remedy="remove one of these inputs")
-    return sorted(layers, key=lambda layer: layer.level or 0)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        names = error.args[1]
+        what, where = f"the layers {' -> '.join(names[:7])} form a cycle", sections[names[0]].where("Input")
+        raise N2D2Error("E224", what, where=where, remedy="remove one of these inputs") from None
+    levels: dict[str, int] = {}
+    while ready := sorter.get_ready():
+        levels |= dict.fromkeys(ready, len(levels))
+        sorter.done(*ready)
+    return sorted(layers, key=lambda layer: levels[layer.section.name])
 
 
 def _unknown_input(name: str, known: list[str], layer: _Layer) -> N2D2Error:
     remedy = suggest(name, known, "name a layer or sp")
     return N2D2Error("E223", f"Input names '{name}', which is not a layer", where=layer.section.where("Input"), remedy=remedy)
-
-
-def _set_levels(layers: list[_Layer], by_name: dict[str, _Layer], inputs: set[str]) -> None:
-    """Set the levels; layers in a cycle or after one keep None.
-
-    A parent that is not a section is a tensor of an ONNX section: one above in the file if there is any, else one below.
-    """
-    onnx_names = [layer.section.name for layer in layers if _is_onnx(layer.section)]
-    missing: dict[str, int] = {}
-    children: dict[str, list[_Layer]] = {name: [] for name in by_name}
-    above: list[str] = []
-    for layer in layers:
-        parents = {name for name in layer.parents if name in by_name}
-        if any(name not in by_name and name not in inputs for name in layer.parents):
-            parents.update(above or (name for name in onnx_names if name != layer.section.name))
-        if _is_onnx(layer.section):
-            above.append(layer.section.name)
-        missing[layer.section.name] = len(parents)
-        for name in sorted(parents):
-            children[name].append(layer)
-    ready = [(layer, 1) for layer in layers if not missing[layer.section.name]]
-    for layer, level in ready:
-        layer.level = level
-        for child in children[layer.section.name]:
-            missing[child.section.name] -= 1
-            if not missing[child.section.name]:
-                ready.append((child, level + 1))
 
 
 def _is_onnx(section: Section) -> bool:
@@ -239,8 +223,7 @@ def _build_layer(
     layer_type = types[kind]
     values, model = _read_values(document, section, layer_type)
     context = LayerContext(graph, values, list(parents), weights, seed)
-    if values["Model"].startswith(_OUTSIDE):
-        refuse_to_run(_spiking_error(values["Model"], values.where("Model")), describing=weights is None)
+    _refuse_spiking(values, "Model", describing=weights is None)
     context.crop_inputs()
     layer_type.build(context)
     if kind == "Conv" and layer.batchnorm:
@@ -260,7 +243,6 @@ def _build_layer(
 
 
 def _set_automatic_nodes(document: Document, graph: Graph, nodes: list[Node]) -> None:
-    """Give the layers of an ONNX section what AUTO reads of them."""
     for node in nodes:
         if node.name in graph.tensors:  # else the quantizer of a layer, whose tensor has the name of that
             document.automatic_section(node.name)
@@ -278,10 +260,8 @@ def _finish_trained(context: LayerContext, weights: WeightStore, model: str) -> 
 
 
 def _read_values(document: Document, section: Section, layer_type: LayerType) -> tuple[Values, str]:
-    """Return the values of a layer's section, and its execution model."""
-    model = next(
-        (one.text(key) for one, key in ((section, "Model"), (document.globals, "DefaultModel")) if one.has(key)), "Frame"
-    )
+    given = ((section, "Model"), (document.globals, "DefaultModel"))
+    model = next((one.text(key) for one, key in given if one.has(key)), "Frame")
     _rename_outputs(section)
     if not document.described:
         check_trained_keys(section, layer_type.schema)
@@ -310,37 +290,34 @@ def _add_outputs(graph: Graph, first: int) -> None:
 
 def _rename_outputs(section: Section) -> None:
     """Rename NbChannels to NbOutputs, as in early versions of N2D2; no effect if NbOutputs is given."""
-    if section.has("NbChannels") and section.has("NbOutputs"):
-        section.document.ignored.add(_EARLY, "NbChannels", section.where("NbChannels"))
-    if section.has("NbChannels") and not section.has("NbOutputs"):
-        log.notice("%s: NbChannels is read as NbOutputs, its current name", section.where("NbChannels"))
-        section.assign("NbOutputs", section.raw("NbChannels"), section.where("NbChannels"))
+    if not section.has("NbChannels"):
+        return
+    where = section.where("NbChannels")
+    if section.has("NbOutputs"):
+        section.document.ignored.add(_EARLY, "NbChannels", where)
+    else:
+        log.notice("%s: NbChannels is read as NbOutputs, its current name", where)
+        section.assign("NbOutputs", section.raw("NbChannels"), where)
 
 
 def _unknown_type(kind: str, types: dict[str, LayerType], section: Section) -> N2D2Error:
+    what, remedy = f"Type={kind} is not a supported layer type", suggest(kind, sorted([*types, "ONNX"]))
     if kind in REFUSED:
-        what = f"Type={kind} is not supported: {REFUSED[kind]}"
-        return N2D2Error("E226", what, where=section.where("Type"), remedy="remove the layer")
-    remedy = suggest(kind, sorted([*types, "ONNX"]))
-    return N2D2Error("E226", f"Type={kind} is not a supported layer type", where=section.where("Type"), remedy=remedy)
+        what, remedy = f"Type={kind} is not supported: {REFUSED[kind]}", "remove the layer"
+    return N2D2Error("E226", what, where=section.where("Type"), remedy=remedy)
 
 
 def _set_automatic(document: Document, graph: Graph, name: str, parents: list[tuple[str, str]]) -> None:
-    section, shape = document.automatic_section(name), graph.shape(name)
-    inputs = [graph.shape(tensor) for _, tensor in parents]
-    for key, value in (
-        ("_NbChannels", sum(channels(s) for s in inputs)),
-        ("_ChannelsWidth", width(inputs[0])),
-        ("_ChannelsHeight", height(inputs[0])),
-        ("_NbOutputs", channels(shape)),
-        ("_OutputsWidth", width(shape)),
-        ("_OutputsHeight", height(shape)),
-    ):
-        section.set_automatic(key, value)
+    section, inputs = document.automatic_section(name), [graph.shape(tensor) for _, tensor in parents]
+    section.set_automatic("_NbChannels", sum(map(channels, inputs)))
+    for prefix, shape in (("_Channels", inputs[0]), ("_Outputs", graph.shape(name))):
+        section.set_automatic(f"{prefix}Width", width(shape))
+        section.set_automatic(f"{prefix}Height", height(shape))
+    section.set_automatic("_NbOutputs", channels(graph.shape(name)))
 
 
-_INITIAL = {"scales": 1.0, "biases": 0.0, "means": 0.0, "variances": 1.0}
-_ROLES = {"scales": "scale", "biases": "bias", "means": "mean", "variances": "variance"}
+_STATISTICS = {"scales": ("scale", 1.0), "biases": ("bias", 0.0), "means": ("mean", 0.0), "variances": ("variance", 1.0)}
+"""Role and initial value of each stored array of a BatchNorm."""
 
 
 def insert_batchnorm(context: LayerContext) -> None:
@@ -350,17 +327,15 @@ def insert_batchnorm(context: LayerContext) -> None:
     """
     graph, name = context.graph, context.name
     conv = graph.nodes[-1]
-    shape, channels = graph.shape(name), graph.shape(name)[1]
-    between, inserted = f"{name}_linear", f"{name}_batchnorm"
+    shape, inserted, between = graph.shape(name), f"{name}_batchnorm", f"{name}_linear"
     while between in graph.tensors:
         between += "_"
     del graph.tensors[name]
     graph.tensors[between] = Tensor(between, shape)
     conv.outputs, activation, conv.activation = [between], conv.activation, None
     params = {}
-    for stored, value in _INITIAL.items():
-        array = np.full(channels, value, np.float32)
+    for stored, (role, value) in _STATISTICS.items():
+        params[role] = np.full(channels(shape), value, np.float32)
         if context.weights is not None and context.weights.has(inserted, stored):
-            array = context.weights.load(inserted, stored, array, conv.location)
-        params[_ROLES[stored]] = array
+            params[role] = context.weights.load(inserted, stored, params[role], conv.location)
     graph.add(Node(inserted, BatchNorm(), [between], [name], params, activation, conv.location))

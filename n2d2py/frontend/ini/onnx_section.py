@@ -92,9 +92,8 @@ def attach_section(
 
     `seed`: of initial weights, if the weights of the file are not loaded.
 
-    Raises:
-        N2D2Error: E227 for a Transpose of output maps, E301 for a missing file, E124 for keys that change layers of the file, and
-            the errors of the import.
+    Raises N2D2Error: E227 for a Transpose of output maps, E301 for a missing file, E124 for keys that change layers of the
+    file, and the errors of the import.
     """
     require("onnx", "a section of Type=ONNX", "onnx")
     from n2d2py.frontend.onnx.attach import attach_onnx
@@ -122,14 +121,12 @@ def attach_section(
     nodes = [node for node in graph.nodes[before:] if not node.helper]
     if weights is not None:
         _load_stored(nodes, weights)
-    _read_layers(
-        document, graph, section.name, nodes, set(graph.aliases) - known, weights, None if values["ONNX_init"] else seed
-    )
+    merged, fill_seed = set(graph.aliases) - known, None if values["ONNX_init"] else seed
+    _read_layers(document, graph, section.name, nodes, merged, weights, fill_seed)
     return outputs
 
 
 def _transpose_image(graph: Graph, tensor: str, section: Section) -> str:
-    """Return an image with exchanged axes; other tensors unchanged."""
     if len(graph.shape(tensor)) != 4:
         return tensor
     name = graph.fresh_name(f"{tensor}_transposed")
@@ -158,9 +155,6 @@ def _read_layers(
     """Read the sections of the file's layers and of layer types: precision, training, quantizers.
 
     `seed`: of initial weights; None if the weights of the file are kept.
-
-    Raises:
-        N2D2Error: E312 for a layer name that the INI and the file share, E242 for a quantizer of something that a layer lacks.
     """
     from n2d2py.frontend.onnx.attach import duplicate_layer_error
 

@@ -1,7 +1,8 @@
-"""Target sections: which outputs are scored, and by which rules."""
+"""Sections about outputs: <layer>.Target says how one is scored, <name>.Post is post-processing, as with `-post`."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from n2d2py import log
@@ -9,7 +10,8 @@ from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.graph import Graph
 from n2d2py.ini.document import Document, Section, resolve_path, wildcard_match
 from n2d2py.ini.ignored import TRAINING, Ignored
-from n2d2py.ini.schema import Key, Kind, Schema, Values, keys
+from n2d2py.ini.schema import REQUIRED, Key, Kind, Schema, Values, keys
+from n2d2py.postprocessing import KINDS, parse_post
 from n2d2py.targets.target import ScoreTarget
 
 _SCORING = tuple(
@@ -80,7 +82,6 @@ _COMPARED = Ignored("", "keys of TargetCompare in other targets", "is for Target
 
 
 def _target_layers(name: str, graph: Graph) -> dict[str, str]:
-    """Return layer names by tensor for the layer of a target, or for those that its * and ? match."""
     tensor = graph.resolve(name)
     if tensor is not None:
         return {name: tensor}
@@ -94,7 +95,10 @@ def _read_target(name: str, tensor: str, section: Section, values: Values | None
     for key in () if kind == "TargetCompare" else ("DataPath", "Matching", "TargetFormat", "TargetTranspose"):
         if values.is_given(key):
             document.ignored.add(_COMPARED, key, values.where(key))
-    stored = _stored_reference(values, document) if kind == "TargetCompare" else None
+    stored = None
+    if kind == "TargetCompare":
+        path = resolve_path(values["DataPath"], document.folder) or Path(values["DataPath"])
+        stored = path, values["Matching"], values["TargetFormat"], values["TargetTranspose"]
     kind, as_data = "TargetScore" if kind == "Target" else kind, values["DataAsTarget"] or stored is not None
     labels = {"top_n": values["TopN"], "mapping": values["LabelsMapping"], "hue": values["LabelsHueOffset"]}
     numbers = {"binary_threshold": values["BinaryThreshold"], "high": values["TargetValue"], "low": values["DefaultValue"]}
@@ -110,20 +114,13 @@ def _unscored_error(section: Section) -> N2D2Error | None:
     return None
 
 
-def _stored_reference(values: Values, document: Document) -> tuple[Path, str, str, bool]:
-    """Return the reference of a TargetCompare."""
-    path = resolve_path(values["DataPath"], document.folder) or Path(values["DataPath"])
-    return path, values["Matching"], values["TargetFormat"], values["TargetTranspose"]
-
-
 def read_targets(document: Document, graph: Graph, *, describing: bool = False) -> list[ScoreTarget]:
     """Return the targets of a document. Their layers become the network outputs.
 
     Without a target, the graph outputs (or the last layer) are scored, with a notice. If `describing`, only layer names are
     read.
 
-    Raises:
-        N2D2Error: E219 for a target of an unknown layer; the warning W219 if `describing`.
+    Raises N2D2Error: E219 for a target of an unknown layer; the warning W219 if `describing`.
     """
     targets, errors = [], []
     known = [name for node in graph.nodes for name in node.source]
@@ -133,17 +130,14 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
             continue
         values = None if describing else TARGET.read(section)
         layers = _target_layers(layer, graph)
-        if not describing and any(tensor in graph.inputs for tensor in layers.values()):
-            errors.append(
-                N2D2Error("E219", f"the target's layer '{layer}' is an input", where=section.location, remedy="name a layer")
-            )
+        what, remedy = f"the target's layer '{layer}' is an input", "name a layer"
         if not layers:
             what = f"the target's layer '{layer}' does not exist"
             remedy = suggest(layer, known, "name an existing layer", form="[{}.Target]")
             if describing:
                 log.warning("W219", what, where=section.location, remedy=remedy)
-            else:
-                errors.append(N2D2Error("E219", what, where=section.location, remedy=remedy))
+        if not describing and (not layers or not set(layers.values()).isdisjoint(graph.inputs)):
+            errors.append(N2D2Error("E219", what, where=section.location, remedy=remedy))
         for name, tensor in layers.items():
             targets.append(_read_target(f"{name}.Target{suffix}", tensor, section, values, document))
     ErrorList.raise_if(errors)
@@ -157,3 +151,40 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
         return [ScoreTarget(f"{name}.Target", name) for name in graph.outputs]
     graph.outputs = list(dict.fromkeys(target.tensor for target in targets))
     return targets
+
+
+# ---- post-processing ----------------------------------------------------------------------------
+def post_schema() -> Schema:
+    """Return the schema of the section: the keys of all kinds of -post, capitalized."""
+    own: dict[str, Key] = {}
+    for key in (key for kind in KINDS.values() for key in kind.keys):
+        name, default = key.name.capitalize(), None if key.default is REQUIRED else key.default
+        own[name] = _either(own[name], key) if name in own else replace(key, name=name, default=default)
+    kinds = Key("Type", Kind.ENUM, doc="Kind of the post-processing.", choices=tuple(KINDS))
+    return Schema("Post", (kinds, *own.values()), doc="A section named <name>.Post: post-processing of the outputs, as -post.")
+
+
+def read_post(document: Document) -> str | None:
+    """Return the section in the syntax of -post; None without a section.
+
+    Raises N2D2Error: E003 for a key that the kind does not have, E106 for a second section, and the errors of `Schema.read`.
+    """
+    sections = [section for section in document.sections if section.name.endswith(".Post")]
+    if not sections:
+        return None
+    if len(sections) > 1:
+        raise N2D2Error("E106", "the model has two sections .Post", where=sections[1].location, remedy="remove one of them")
+    (section,) = sections
+    schema = post_schema()
+    values = schema.read(section)
+    names = [key.name for key in schema.keys[1:] if values.is_given(key.name)]
+    text = f"{values['Type']}:{','.join(f'{name.lower()}={section.text(name)}' for name in names)}"
+    parse_post(text, section.location)
+    return text
+
+
+def _either(key: Key, other: Key) -> Key:
+    """Return a key that kinds of -post understand differently; `parse_post` knows the bounds of each."""
+    doc = key.doc if other.doc in key.doc else f"{key.doc} {other.doc}"
+    differing = {name: None for name in ("default", "minimum", "maximum") if getattr(key, name) != getattr(other, name)}
+    return replace(key, doc=doc, **differing)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -63,28 +64,23 @@ _SIGNS = ("Plus", "Minus", "Multiplies", "Divides")
     doc="Apply a transformation of stimuli as a layer.",
 )
 def _build_transformation(context: LayerContext) -> None:
-    name = context.values["Transformation"].removesuffix("Transformation")
+    given = context.values["Transformation"]
+    name = given.removesuffix("Transformation")
     if name not in _TRANSFORMATIONS:
-        what = f"Transformation={context.values['Transformation']} cannot be a layer"
+        what = f"Transformation={given} cannot be a layer"
         remedy = "apply it to the stimuli in [sp.Transformation], or use one of " + ", ".join(_TRANSFORMATIONS)
         raise context.fail("E234", what, remedy, "Transformation")
+    add, *required = _TRANSFORMATIONS[name]
+    for key in required:
+        if context.values[key] in (None, ()):
+            raise context.fail("E234", f"Transformation={given} requires {key}", f"add {key}", "Transformation")
     context.as_images()
-    _TRANSFORMATIONS[name](context, context.concat_inputs())
+    add(context, context.concat_inputs(), *(context.values[key] for key in required))
     context.require_channels(context.name)
 
 
-def _require_values(context: LayerContext, *names: str) -> list:
-    """Return the values of required keys."""
-    for name in names:
-        if context.values[name] in (None, ()):
-            what = f"Transformation={context.values['Transformation']} requires {name}"
-            raise context.fail("E234", what, f"add {name}", "Transformation")
-    return [context.values[name] for name in names]
-
-
-def _range_affine(context: LayerContext, tensor: str) -> None:
+def _range_affine(context: LayerContext, tensor: str, *_: object) -> None:
     values, count = context.values, channels(context.graph.shape(tensor))
-    _require_values(context, "FirstOperator", "FirstValue")
     gain, shift = np.ones(count), np.zeros(count)
     for which in ("First", "Second"):
         operands: Sequence[float] = values[f"{which}Value"]
@@ -102,16 +98,14 @@ def _range_affine(context: LayerContext, tensor: str) -> None:
     context.add(Affine(), [tensor], {"weights": gain.astype(np.float32), "bias": shift.astype(np.float32)})
 
 
-def _range_clipping(context: LayerContext, tensor: str) -> None:
-    low, high = _require_values(context, "RangeMin", "RangeMax")
+def _range_clipping(context: LayerContext, tensor: str, low: float, high: float) -> None:
     if low >= high:
         raise context.fail("E234", f"RangeMin={low:g} is not below RangeMax={high:g}", "swap both values", "RangeMin")
     count, gain = channels(context.graph.shape(tensor)), 1 / (high - low)
     context.add(Affine(), [tensor], uniform_gain(count, gain, -low / (high - low)), Clip(0.0, 1.0))
 
 
-def _threshold_transformation(context: LayerContext, tensor: str) -> None:
-    (threshold,) = _require_values(context, "Threshold")
+def _threshold_transformation(context: LayerContext, tensor: str, threshold: float) -> None:
     values = context.values
     _check_operation(context, OPERATIONS)
     context.add(Activation(threshold_function(values["Operation"], threshold, values["MaxValue"])), [tensor])
@@ -123,9 +117,8 @@ def _check_operation(context: LayerContext, known: Iterable[str]) -> None:
         raise context.fail("E234", f"{name} has no Operation={operation}", f"use one of {', '.join(known)}", "Operation")
 
 
-def _morphology(context: LayerContext, tensor: str) -> None:
+def _morphology(context: LayerContext, tensor: str, size: int) -> None:
     """Add a maximum over a window around each position; a minimum is computed as the maximum of -x."""
-    (size,) = _require_values(context, "Size")
     _check_operation(context, _FILTERS)
     before, count = size // 2, channels(context.graph.shape(tensor))
     pool = Pool("Max", (size, size), pads=(before, before, size - 1 - before, size - 1 - before))
@@ -140,15 +133,13 @@ def _morphology(context: LayerContext, tensor: str) -> None:
     context.add(Identity(), [tensor])
 
 
-def _rescale(context: LayerContext, tensor: str) -> None:
-    width, height = _require_values(context, "Width", "Height")
+def _rescale(context: LayerContext, tensor: str, width: int, height: int) -> None:
     if min(width, height) < 1:
         raise context.fail("E234", f"the size {width}x{height} is empty", "give at least 1", "Width")
     context.add(Resize((height, width), "Bilinear", "HalfPixel"), [tensor])
 
 
-def _pad_crop(context: LayerContext, tensor: str) -> None:
-    width, height = _require_values(context, "Width", "Height")
+def _pad_crop(context: LayerContext, tensor: str, width: int, height: int) -> None:
     h, w = context.graph.shape(tensor)[2:]
     down, across = (height, width) if context.values["AdditiveWH"] else (height - h, width - w)
     if max(down, across) > 0 and context.values["BorderType"] != "ConstantBorder":
@@ -158,8 +149,7 @@ def _pad_crop(context: LayerContext, tensor: str) -> None:
     context.add(Padding((top, left, down - top, across - left)), [tensor])
 
 
-def _slice(context: LayerContext, tensor: str) -> None:
-    width, height = _require_values(context, "Width", "Height")
+def _slice(context: LayerContext, tensor: str, width: int, height: int) -> None:
     x, y = context.values["OffsetX"], context.values["OffsetY"]
     h, w = context.graph.shape(tensor)[2:]
     width, height = width or w - x, height or h - y
@@ -180,37 +170,34 @@ _GRAY = (0.114, 0.587, 0.299)
 """Weights of blue, green and red, as in OpenCV."""
 
 
-def _require_three_channels(context: LayerContext, tensor: str, key: str) -> None:
-    count = channels(context.graph.shape(tensor))
+def _check_colors(context: LayerContext, tensor: str, key: str, known: Sequence[str], example: str) -> str:
+    """Return the value of a key that is about the channels of a color image."""
+    value, count = context.values[key], channels(context.graph.shape(tensor))
+    if value not in known:
+        remedy = f"use {example}, or convert the stimuli in [sp.Transformation]"
+        raise context.fail("E234", f"{key}={value} is not supported in a layer", remedy, "Transformation")
     if count != 3:
-        what = f"{key}={context.values[key]} requires 3 channels, but the input has {count}"
+        what = f"{key}={value} requires 3 channels, but the input has {count}"
         raise context.fail("E234", what, "correct the layer before it", key)
+    return value
 
 
 def _color_space(context: LayerContext, tensor: str) -> None:
-    space = context.values["ColorSpace"]
-    if space not in ("BGR", "RGB", "RGB_to_BGR", "BGR_to_RGB"):
-        what = f"ColorSpace={space} is not supported in a layer"
-        raise context.fail("E234", what, "use RGB, or convert the stimuli in [sp.Transformation]", "Transformation")
-    _require_three_channels(context, tensor, "ColorSpace")
+    space = _check_colors(context, tensor, "ColorSpace", ("BGR", "RGB", "RGB_to_BGR", "BGR_to_RGB"), "RGB")
     context.add(Identity() if space == "BGR" else IndexSelect(((2, 1, 0), None, None)), [tensor])
 
 
 def _channel_extraction(context: LayerContext, tensor: str) -> None:
-    name = context.values["CSChannel"]
-    if name not in ("Blue", "Green", "Red", "Gray"):
-        remedy = "use Blue, Green, Red or Gray, or convert the stimuli in [sp.Transformation]"
-        raise context.fail("E234", f"CSChannel={name} is not supported in a layer", remedy, "Transformation")
-    _require_three_channels(context, tensor, "CSChannel")
+    names = ("Blue", "Green", "Red", "Gray")
+    name = _check_colors(context, tensor, "CSChannel", names, "Blue, Green, Red or Gray")
     if name != "Gray":
-        context.add(IndexSelect(((("Blue", "Green", "Red").index(name),), None, None)), [tensor])
+        context.add(IndexSelect(((names.index(name),), None, None)), [tensor])
         return
     weights = np.array(_GRAY, np.float32).reshape(1, 3, 1, 1)
     context.add(Conv(), [tensor], {"weights": weights, "bias": np.zeros(1, np.float32)})
 
 
-def _reshape(context: LayerContext, tensor: str) -> None:
-    (rows,) = _require_values(context, "NbRows")
+def _reshape(context: LayerContext, tensor: str, rows: int) -> None:
     _, count, h, w = context.graph.shape(tensor)
     columns = context.values["NbCols"] or h * w // max(rows, 1)
     if rows * columns != h * w:
@@ -219,16 +206,17 @@ def _reshape(context: LayerContext, tensor: str) -> None:
     context.add(Reshape((count, rows, columns)), [tensor])
 
 
-_TRANSFORMATIONS: dict[str, Callable[[LayerContext, str], None]] = {
-    "RangeAffine": _range_affine,
-    "RangeClipping": _range_clipping,
-    "Threshold": _threshold_transformation,
-    "Morphology": _morphology,
-    "Rescale": _rescale,
-    "PadCrop": _pad_crop,
-    "SliceExtraction": _slice,
-    "Flip": _flip,
-    "ColorSpace": _color_space,
-    "ChannelExtraction": _channel_extraction,
-    "Reshape": _reshape,
+_TRANSFORMATIONS: dict[str, tuple[Any, ...]] = {
+    "RangeAffine": (_range_affine, "FirstOperator", "FirstValue"),
+    "RangeClipping": (_range_clipping, "RangeMin", "RangeMax"),
+    "Threshold": (_threshold_transformation, "Threshold"),
+    "Morphology": (_morphology, "Size"),
+    "Rescale": (_rescale, "Width", "Height"),
+    "PadCrop": (_pad_crop, "Width", "Height"),
+    "SliceExtraction": (_slice, "Width", "Height"),
+    "Flip": (_flip,),
+    "ColorSpace": (_color_space,),
+    "ChannelExtraction": (_channel_extraction,),
+    "Reshape": (_reshape, "NbRows"),
 }
+"""Function that adds the layer, and the keys that it requires: their values are its last arguments."""

@@ -13,8 +13,9 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs
-from n2d2py.frontend.onnx.model import ImportOptions, OnnxInput, OnnxModel
+from n2d2py.frontend.onnx.model import Dims, ImportOptions, OnnxModel, dims_text
 from n2d2py.graph import Graph, Node, Shape
+from n2d2py.naming import FreshNames
 
 
 def attach_onnx(
@@ -32,9 +33,8 @@ def attach_onnx(
     from the file is a warning unless `ignore_input_size`. A vector also serves as a 1x1 image and vice versa; an image of one
     row or column serves as a sequence.
 
-    Raises:
-        N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or
-            channels do not fit.
+    Raises N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or channels do not
+    fit.
     """
     model = load_model(path, options)
     if len(parents) != len(model.inputs):
@@ -49,8 +49,9 @@ def attach_onnx(
         if value.name in transposed and len(declared) == 4:
             declared = (*declared[:1], declared[3], *declared[1:3])
         source = _match_rank(graph, parent, declared, value.name, where)
-        shapes[value.name] = _fit(graph.shape(source), declared, value, model, ignore_input_size, where, source in graph.inputs)
-        feeds[value.name] = source
+        title, provided = f"input '{value.name}' of {Path(model.path).name}", source in graph.inputs
+        _check_fit(graph.shape(source), declared, title, where or model.place(), provided, ignore_input_size)
+        shapes[value.name], feeds[value.name] = graph.shape(source), source
     part = import_onnx(model, graph.name, input_shapes=shapes)
     return _merge_graph(graph, part, feeds, model)
 
@@ -61,7 +62,7 @@ def duplicate_layer_error(name: str, where: Location) -> N2D2Error:
     return N2D2Error("E312", what, where=where, remedy="rename the section")
 
 
-def _match_rank(graph: Graph, parent: str, declared: tuple[int | None, ...], name: str, where: Location | None) -> str:
+def _match_rank(graph: Graph, parent: str, declared: Dims, name: str, where: Location | None) -> str:
     """Return the parent in the declared rank: a 1x1 image as a vector and back, a one-row image as a sequence (C, L).
 
     Other parents are returned unchanged.
@@ -77,31 +78,21 @@ def _match_rank(graph: Graph, parent: str, declared: tuple[int | None, ...], nam
     return restated
 
 
-def _fit(
-    shape: Shape,
-    declared: tuple[int | None, ...],
-    value: OnnxInput,
-    model: OnnxModel,
-    ignore_input_size: bool,
-    where: Location | None,
-    provided: bool,
-) -> Shape:
-    """Return the parent's shape, checked against the declared one; `provided`: it is an input of the network."""
-    actual, wanted = (" x ".join("?" if d is None else str(d) for d in dims[1:]) for dims in (shape, declared))
+def _check_fit(shape: Shape, declared: Dims, title: str, where: Location, provided: bool, ignore_size: bool) -> None:
+    """Check the parent's shape against the declared one; `provided`: the parent is an input of the network."""
+    actual, wanted = (dims_text(dims[1:], " x ") for dims in (shape, declared))
     if len(shape) != len(declared) or (declared[1] is not None and declared[1] != shape[1]):
-        what = f"input '{value.name}' of {Path(model.path).name} is {wanted} (channels first), but receives {actual}"
         remedy = "name a layer of that shape in Input, or put a Reshape or a Resize between them"
         remedy = "correct Size, NbChannels and the transformations of the stimuli provider" if provided else remedy
-        raise N2D2Error("E313", what, where=where or model.place(), remedy=remedy)
-    if not ignore_input_size and any(d not in (None, size) for d, size in zip(declared[2:], shape[2:], strict=True)):
-        what = f"input '{value.name}' of {Path(model.path).name} is declared as {wanted}, but receives {actual}"
+        raise N2D2Error("E313", f"{title} is {wanted} (channels first), but receives {actual}", where=where, remedy=remedy)
+    if not ignore_size and any(d not in (None, size) for d, size in zip(declared[2:], shape[2:], strict=True)):
         remedy = "correct Size of the stimuli provider, or set IgnoreInputSize=1"
-        log.warning("W305", what, where=where or model.place(), remedy=remedy)
-    return shape
+        log.warning("W305", f"{title} is declared as {wanted}, but receives {actual}", where=where, remedy=remedy)
 
 
 def _merge_graph(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) -> list[str]:
     names = set(graph.tensors)  # each layer has the name of its output
+    fresh = FreshNames([*names, *part.tensors])
     written = {name for node in model.proto.graph.node for name in node.output}
     new, aliases = dict(feeds), {**part.aliases, **feeds}
     for name, tensor in zip(model.outputs, part.outputs, strict=True):
@@ -112,10 +103,7 @@ def _merge_graph(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxMo
             continue
         if node.name in written:
             raise duplicate_layer_error(node.name, model.place(node.name))
-        count = 2  # a layer that the import added: another ONNX section has the same
-        while f"{node.name}_{count}" in names or f"{node.name}_{count}" in part.tensors:
-            count += 1
-        new[node.name] = f"{node.name}_{count}"
+        new[node.name] = fresh(node.name)  # a layer that the import added: another ONNX section has the same
     for node in part.nodes:
         name = new.get(node.name, node.name)
         graph.add(replace(node, name=name, inputs=[new.get(source, source) for source in node.inputs], outputs=[name]))

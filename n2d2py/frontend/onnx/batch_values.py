@@ -10,13 +10,13 @@ and mixes several. Two samples are run together and separately to detect it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 
-from n2d2py.contracts.onnx.skeleton import skeleton
+from n2d2py.contracts.onnx.skeleton import tensor_types
 from n2d2py.contracts.onnx.tensors import Unsupported
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx import folding
@@ -34,8 +34,7 @@ def refuse_mixed_samples(model: OnnxModel) -> None:
 
     Without ONNX Runtime, or if it cannot run two samples, nothing is checked.
 
-    Raises:
-        N2D2Error: E310 an output differs.
+    Raises N2D2Error: E310 an output differs.
     """
     if model.batch is not None or not model.options.load_weights or not _moves_first_axis(model.proto.graph):
         return
@@ -44,31 +43,25 @@ def refuse_mixed_samples(model: OnnxModel) -> None:
     random = np.random.default_rng(0)
     both = {one.name: _draw_samples(one, random) for one in model.inputs}
     try:
-        session = _open_session(model.proto)
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # nodes that it cannot run are not errors here
+        options.intra_op_num_threads = 1
+        data = model.proto.SerializeToString()
+        session: Any = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         results = session.run(model.outputs, both)
         parts = [session.run(model.outputs, {name: x[i : i + 1] for name, x in both.items()}) for i in range(2)]
     except Exception:  # ONNX Runtime has no common base class for its errors; ImportError without it
         return
     for name, together, *alone in zip(model.outputs, results, *parts, strict=True):
         if not _is_concatenation(together, alone):
-            what = (
-                f"the model mixes the samples of a batch: output '{name}' of two samples differs from the outputs of each alone"
-            )
+            what = f"the model mixes the samples of a batch: output '{name}' of two samples differs from those of each alone"
             remedy = "correct the batch axis of the model, or give -input-shape with a leading 1"
             raise N2D2Error("E310", what, where=model.place(), remedy=remedy)
 
 
-def _open_session(proto: onnx.ModelProto) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # nodes that it cannot run are not errors here
-    options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
 def _moves_first_axis(graph: onnx.GraphProto) -> bool:
-    """True if a transposition of a computed tensor moves the first axis."""
     constants = {tensor.name for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type == "Transpose" and node.input[0] not in constants:
@@ -79,7 +72,6 @@ def _moves_first_axis(graph: onnx.GraphProto) -> bool:
 
 
 def _draw_samples(one: OnnxInput, random: np.random.Generator) -> np.ndarray:
-    """Draw two random samples for an input."""
     dtype = onnx.helper.tensor_dtype_to_np_dtype(one.element_type)
     shape = (2, *filter(None, one.shape[1:]))  # all are known here
     return random.integers(0, 2, shape).astype(dtype) if dtype.kind in "iub" else random.normal(size=shape).astype(dtype)
@@ -88,15 +80,13 @@ def _draw_samples(one: OnnxInput, random: np.random.Generator) -> np.ndarray:
 def _is_concatenation(together: np.ndarray, alone: list[np.ndarray]) -> bool:
     """True if a result for two samples concatenates the separate results along some axis, or if the results are inconclusive:
     other shapes, integers, and values that are not finite."""
-    parts = [np.asarray(part) for part in alone]
-    if together.dtype.kind != "f" or not all(np.isfinite(one).all() for one in (together, *parts)):
+    if together.dtype.kind != "f" or not all(np.isfinite(one).all() for one in (together, *alone)):
         return True
-    if together.ndim != parts[0].ndim:
+    sizes = zip(together.shape, *(part.shape for part in alone), strict=False)
+    axes = [axis for axis, (both, *each) in enumerate(sizes) if both == sum(each)]
+    if len(axes) != 1 or together.ndim != alone[0].ndim:
         return True
-    axes = [axis for axis, size in enumerate(together.shape) if size == parts[0].shape[axis] + parts[1].shape[axis]]
-    if len(axes) != 1:
-        return True
-    concatenated = np.concatenate(parts, axes[0]).astype(np.float64)
+    concatenated = np.concatenate(alone, axes[0]).astype(np.float64)
     return bool(np.square(together - concatenated).sum() <= _TOLERANCE**2 * np.square(concatenated).sum())
 
 
@@ -107,62 +97,49 @@ _POSITION_OPERATORS = ("Gather", "GatherElements", "GatherND", "Pad", "Slice", "
 
 
 class BatchValues:
-    """The constants of the file by name that differ from those for batch 1.
-
-    Attributes:
-        batch: batch size of the file.
-    """
+    """The constants of a file of batch size `batch` that differ from those for batch 1: `values` by name."""
 
     def __init__(self, proto: onnx.ModelProto, batch: int):
-        self.batch = batch
-        self._values: dict[str, np.ndarray] = {}
+        self._batch = batch
+        self.values: dict[str, np.ndarray] = {}
         self._shapes: dict[str, Shape] = {}
-        if not any(node.op_type in folding.SHAPE_READERS for node in proto.graph.node):
+        if batch == 1 or not any(node.op_type in folding.SHAPE_READERS for node in proto.graph.node):
             return
-        try:
-            graph = onnx.shape_inference.infer_shapes(skeleton(proto), data_prop=True).graph
-        except (onnx.shape_inference.InferenceError, ValueError):  # a damaged file is refused elsewhere
-            return
-        for value in (*graph.input, *graph.value_info, *graph.output):
+        for name, value in tensor_types(proto).items():
             dims = value.type.tensor_type.shape.dim
             if all(size.HasField("dim_value") for size in dims):
-                self._shapes[value.name] = tuple(size.dim_value for size in dims)
+                self._shapes[name] = tuple(size.dim_value for size in dims)
 
-    def fold(self, node: onnx.NodeProto, values: list[np.ndarray | None], results: list[np.ndarray], opset: int) -> None:
+    def fold(self, node: onnx.NodeProto, values: Sequence[np.ndarray | None], results: list[np.ndarray], opset: int) -> None:
         """Fold a node for the file's batch size too, if its inputs differ from the `values` for batch 1."""
         inputs = [self._read(name, value, node) for name, value in zip(node.input, values, strict=True)]
         if all(one is value for one, value in zip(inputs, values, strict=True)):
             return
         for name, one, value in zip(node.output, folding.evaluate(node, inputs, opset), results, strict=True):
             if name and not np.array_equal(one, value):
-                self._values[name] = one
+                self.values[name] = one
 
     def _read(self, name: str, value: np.ndarray | None, node: onnx.NodeProto) -> np.ndarray | None:
-        if value is None or name in self._values:
-            return self._values.get(name, value)
+        if value is None or name in self.values:
+            return self.values.get(name, value)
         if node.op_type not in folding.SHAPE_READERS or any(value.strides):
             return value
-        guess = (self.batch, *value.shape[1:]) if value.shape[:1] == (1,) else value.shape
+        guess = (self._batch, *value.shape[1:]) if value.shape[:1] == (1,) else value.shape
         shape = self._shapes.get(name, guess)
         return value if shape == value.shape else np.broadcast_to(value.reshape(-1)[:1].reshape(()), shape)
-
-    def get(self, name: str, default: np.ndarray | None) -> np.ndarray | None:
-        """Return the constant of the file; `default` if it does not differ."""
-        return self._values.get(name, default)
 
     def of(self, node: onnx.NodeProto, constants: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the constants that a node must read with their values for the file's batch size.
 
-        Raises:
-            Unsupported: separate samples cannot reproduce the node's result.
+        Raises Unsupported: separate samples cannot reproduce the node's result.
         """
         constants_of_file = {}
         for index, name in enumerate(node.input):
-            if name not in self._values:
+            if name not in self.values:
                 continue
-            one, value = self._values[name], constants[name]
+            one, value = self.values[name], constants[name]
             if _SHAPE_INPUTS.get(node.op_type) == index:
-                fits = one.shape == value.shape and one[0] == self.batch * value[0] and np.array_equal(one[1:], value[1:])
+                fits = one.shape == value.shape and one[0] == self._batch * value[0] and np.array_equal(one[1:], value[1:])
             elif node.op_type in _POSITION_OPERATORS and index:
                 fits = False
             elif one.shape == value.shape:

@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from n2d2py.contracts.onnx.skeleton import subgraphs
-from n2d2py.contracts.onnx.tensors import Tensors, Unsupported, refuse_misfits, tensors_read
+from n2d2py.contracts.onnx.skeleton import subgraphs, tensors_read
+from n2d2py.contracts.onnx.tensors import Tensors, Unsupported, refuse_misfits
 from n2d2py.frontend.onnx.model import to_array
 from n2d2py.frontend.onnx.parts import Parts
 
@@ -22,38 +22,33 @@ _MAX_STEPS = 1024
 """Largest number of steps of a loop; each adds its layers to the network."""
 _NO_LIMIT = (2**31 - 1, 2**63 - 1)
 """Numbers of steps of loops that their conditions end, as tf2onnx writes them."""
-_UNKNOWN = "its number of steps is computed at run time"
 
 
 def unroll_loop(parts: Parts, tensors: Tensors) -> Iterator[onnx.NodeProto]:
     """Yield the nodes of all steps of a Loop or a Scan; the caller imports each before it requests the next.
 
-    Raises:
-        Unsupported: the number of steps depends on the inputs of the network.
+    Raises Unsupported: the number of steps depends on the inputs of the network.
     """
     with refuse_misfits():
         yield from (_unroll_loop if parts.type == "Loop" else _unroll_scan)(parts, parts.attribute("body"), tensors)
 
 
 def _unroll_loop(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Iterator[onnx.NodeProto]:
-    trips, condition = (
-        tensors.constants.get(name) if name else np.array(most)
-        for name, most in zip(parts.inputs[:2], (np.inf, True), strict=True)
-    )
+    trips = tensors.constants.get(parts.inputs[0]) if parts.has(0) else np.array(np.inf)
+    condition = tensors.constants.get(parts.inputs[1]) if parts.has(1) else np.array(True)
     step, states, outputs = 0, parts.inputs[2:], parts.outputs
     _check_steps(0 if not parts.has(0) or trips is None or trips in _NO_LIMIT else trips)
     scanned: list[list[str]] = [[] for _ in outputs[len(states) :]]
     while trips is not None and condition is not None and step < trips and condition:
         _check_steps(step)
         inputs = [parts.add_constant("step", np.array(step)), parts.add_constant("condition", np.array(True)), *states]
-        names = dict(zip((value.name for value in body.input), inputs, strict=True))
-        yield from body_nodes(body, names, tensors)
-        results = [names.get(value.name, value.name) for value in body.output]
+        results: list[str] = []
+        yield from body_nodes(body, inputs, results, tensors)
         condition, states, step = tensors.constants.get(results[0]), results[1 : len(states) + 1], step + 1
         for one, name in zip(scanned, results[len(states) + 1 :], strict=True):
             one.append(name)
     if trips is None or condition is None:
-        raise Unsupported(_UNKNOWN, "export the model with a fixed number of steps")
+        raise Unsupported("its number of steps is computed at run time", "export the model with a fixed number of steps")
     yield from _add_outputs(parts, states, [(one, 0) for one in scanned])
 
 
@@ -77,9 +72,8 @@ def _unroll_scan(parts: Parts, body: onnx.GraphProto, tensors: Tensors) -> Itera
             at = parts.add_constant("step", np.array(steps - 1 - step if back else step))
             read.append(parts.fresh("read"))
             yield helper.make_node("Gather", [name, at], read[-1:], axis=axis)
-        names = dict(zip((value.name for value in body.input), [*states, *read], strict=True))
-        yield from body_nodes(body, names, tensors)
-        found = [names.get(value.name, value.name) for value in body.output]
+        found: list[str] = []
+        yield from body_nodes(body, [*states, *read], found, tensors)
         states = found[:first]
         for one, name in zip(outputs, found[first:], strict=True):
             one.append(name)
@@ -102,16 +96,18 @@ def _check_steps(steps: int | np.ndarray) -> None:
         raise Unsupported(f"it has more than {_MAX_STEPS:,} steps", "export the model with fewer")
 
 
-def body_nodes(body: onnx.GraphProto, names: dict[str, str], tensors: Tensors) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes of a subgraph under new names; `names` maps inner to outer names, and gets the results."""
+def body_nodes(body: onnx.GraphProto, inputs: list[str], results: list[str], tensors: Tensors) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes of a subgraph under new names, then set `results`, the outer names of its outputs."""
+    names = dict(zip((value.name for value in body.input), inputs, strict=True))
     for tensor in body.initializer:
         tensors.constants[tensor.name] = to_array(tensor, tensors.model.path)
-    read = tensors_read(body)
+    read = tensors_read(body.node).union(value.name for value in body.output)
     tensors.read |= read
     for node in body.node:
         _name_results(node, names, tensors)
         tensors.read.update(names[name] for name in node.output if name in read)
         yield _renamed_copy(node, names, tensors)
+    results[:] = [names.get(value.name, value.name) for value in body.output]
 
 
 def _name_results(node: onnx.NodeProto, names: dict[str, str], tensors: Tensors) -> None:
@@ -120,7 +116,6 @@ def _name_results(node: onnx.NodeProto, names: dict[str, str], tensors: Tensors)
 
 
 def _renamed_copy(node: onnx.NodeProto, names: Mapping[str, str], tensors: Tensors) -> onnx.NodeProto:
-    """Return a copy with renamed tensors, also in its subgraphs."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     copy.input[:] = [names.get(name, name) for name in node.input]
@@ -136,7 +131,6 @@ def _renamed_copy(node: onnx.NodeProto, names: Mapping[str, str], tensors: Tenso
 
 
 def _add_stack(parts: Parts, names: Sequence[str], axis: int, out: int) -> None:
-    """Add nodes that stack tensors along a new axis, as output `out`."""
     if not names:
         raise Unsupported("it has no steps, so that one of its results is empty")
     if not parts.outputs[out]:
@@ -147,8 +141,7 @@ def _add_stack(parts: Parts, names: Sequence[str], axis: int, out: int) -> None:
 def expand_sequence(parts: Parts, sequences: dict[str, list[str]]) -> None:
     """Add the nodes that replace a sequence operator; `sequences` has the tensors of each by name, and gets its result.
 
-    Raises:
-        Unsupported: a position depends on the inputs of the network.
+    Raises Unsupported: a position depends on the inputs of the network.
     """
     kind, result, name = parts.type, parts.outputs[0], next(iter(parts.inputs), "")
     match = list(sequences.get(name, []))
@@ -170,7 +163,6 @@ def expand_sequence(parts: Parts, sequences: dict[str, list[str]]) -> None:
 
 
 def _changed_sequence(parts: Parts, kind: str, items: list[str]) -> list[str]:
-    """Return the tensors of a sequence after an operator on it."""
     if kind == "SplitToSequence":
         return _split_to_sequence(parts)
     if kind == "SequenceConstruct":

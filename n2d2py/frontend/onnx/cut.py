@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import onnx
 
-from n2d2py.contracts.onnx.skeleton import skeleton, subgraphs
+from n2d2py.contracts.onnx.skeleton import tensor_types, tensors_read
 from n2d2py.errors import Location, N2D2Error, suggest
 
 
@@ -30,8 +30,7 @@ class Cut:
 
         A model input that the outputs still need remains.
 
-        Raises:
-            N2D2Error: E305 an unknown tensor, a duplicate, one without effect, or one of unknown shape.
+        Raises N2D2Error: E305 an unknown tensor, a duplicate, one without effect, or one of unknown shape.
         """
         if not (self.inputs or self.outputs):
             return
@@ -45,7 +44,7 @@ class Cut:
         for name in self.inputs:
             if name not in read:
                 raise _cut_error(path, f"the input '{name}' has no effect, as no output depends on it", "leave it out")
-        types = _tensor_types(proto)
+        types = tensor_types(proto)
         nodes = [node for node in graph.node if any(name in read and name not in self.inputs for name in node.output)]
         ends = [value for value in declared if value.name in read and value.name not in self.inputs]
         inputs = [_typed_tensor(name, types, path) for name in self.inputs] + ends
@@ -66,16 +65,12 @@ class Cut:
                     raise _cut_error(path, f"{option} names '{name}' twice", "name it once")
 
     def _find_dependencies(self, outputs: tuple[str, ...], producers: dict[str, onnx.NodeProto]) -> set[str]:
-        """Return the tensors that the outputs depend on, up to the inputs."""
         read, pending = set(), list(outputs)
         while pending:
             name = pending.pop()
-            if name in read:
-                continue
+            if name not in read and name not in self.inputs and name in producers:
+                pending += tensors_read([producers[name]])
             read.add(name)
-            node = None if name in self.inputs else producers.get(name)
-            if node is not None:
-                pending += [each for each in _tensors_read(node) if each]
         return read
 
 
@@ -101,28 +96,6 @@ def propose_outputs(nodes: Iterable[tuple[Sequence[str], Sequence[str]]], refuse
     if 3 * left < count or not 0 < len(names) <= _MOST_PROPOSED or any("," in name for name in names):
         return ""
     return f"-outputs {shlex.quote(','.join(names))}"
-
-
-WHOLE = Cut()
-"""The whole model."""
-
-
-def _tensors_read(node: onnx.NodeProto) -> Iterator[str]:
-    """Yield the tensors that a node reads, including those of its subgraphs."""
-    yield from node.input
-    for inner in subgraphs(node):
-        yield from (value.name for value in inner.output)
-        for each in inner.node:
-            yield from _tensors_read(each)
-
-
-def _tensor_types(proto: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
-    """Return tensor types by name, inferred if the file does not declare them."""
-    try:
-        graph = onnx.shape_inference.infer_shapes(skeleton(proto), data_prop=True).graph
-    except (onnx.shape_inference.InferenceError, ValueError):
-        graph = proto.graph
-    return {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
 
 
 def _typed_tensor(name: str, types: dict[str, onnx.ValueInfoProto], path: str) -> onnx.ValueInfoProto:

@@ -73,7 +73,6 @@ def _zero_points(node: onnx.NodeProto) -> list[str]:
 
 
 def _float_product(node: onnx.NodeProto, model: OnnxModel, renamed: dict[str, str]) -> onnx.NodeProto:
-    """Return the float MatMul or Conv that replaces an integer one."""
     zeros, inputs = _zero_points(node), []
     for index, name in enumerate(node.input[:2]):
         if name in renamed:

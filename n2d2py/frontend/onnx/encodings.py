@@ -34,7 +34,6 @@ class Encoding:
         bits: integer width, 1 to 32.
         scale: float32 (1,) or one for each channel.
         zero: the zero points, whole numbers, of the same shape.
-        signed: True for signed integers.
         axis: channel axis; None if the format leaves it to the consumer.
     """
 
@@ -52,8 +51,7 @@ class _InvalidEncoding(ValueError):
 def read_encodings(path: Path) -> dict[str, Encoding]:
     """Return the encodings of a file by tensor name, without floating-point tensors.
 
-    Raises:
-        N2D2Error: E315 an unreadable or damaged file, or an unsupported feature (block quantization).
+    Raises N2D2Error: E315 an unreadable or damaged file, or an unsupported feature (block quantization).
     """
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -63,9 +61,8 @@ def read_encodings(path: Path) -> dict[str, Encoding]:
         raise _error(path, f"the file cannot be read ({error.strerror})", "check the path") from None
     except (ValueError, RecursionError):
         raise _error(path, "the file is damaged, or not JSON") from None
-    entries = list(_list_entries(data, path))
     encodings: dict[str, Encoding] = {}
-    for name, entry in entries:
+    for name, entry in list(_list_entries(data, path)):
         try:
             encoding = _read_entry(entry)
         except (_InvalidEncoding, TypeError, KeyError, AttributeError, OverflowError, ValueError) as error:
@@ -79,8 +76,7 @@ def read_encodings(path: Path) -> dict[str, Encoding]:
 def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     """Insert a Quant after each tensor of `proto` that the encodings in `path` name, in place.
 
-    Raises:
-        N2D2Error: E315 as `read_encodings`, and if the channels of an encoding do not fit the tensor.
+    Raises N2D2Error: E315 as `read_encodings`, and if the channels of an encoding do not fit the tensor.
     """
     encodings, graph = read_encodings(path), proto.graph
     weights = {tensor.name: tensor for tensor in graph.initializer}
@@ -89,18 +85,15 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     for node in graph.node:
         for position, name in enumerate(node.input):
             readers.setdefault(name, []).append((node, position))
-    inputs = {value.name for value in graph.input} - set(weights)
-    names = {*written, *weights, *inputs}
+    names = {*written, *weights, *(value.name for value in graph.input)}
     missing = _missing(encodings, names, path)
     helpers = _Quantizers(path, names)
     for name, encoding in encodings.items():
         if name in written:
             helpers.insert_after_node(name, encoding, written[name])
-        elif name in weights:
-            for axis, places in _group_by_axis(readers.get(name, []), weights[name], encoding).items():
-                helpers.insert_after_constant(name, encoding, axis, weights[name], places)
-        elif name in inputs:
-            helpers.insert_after_constant(name, encoding, None, None, readers.get(name, []))
+        elif name in names:
+            for axis, places in _group_by_axis(readers.get(name, []), weights.get(name), encoding).items():
+                helpers.insert_after_constant(name, encoding, axis, weights.get(name), places)
     helpers.add_to(graph)
     if all(entry.domain != _DOMAIN for entry in proto.opset_import):
         proto.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
@@ -145,8 +138,6 @@ class _Quantizers:
         self, name: str, encoding: Encoding, axis: int | None, weights: onnx.TensorProto | None, places: list[_Place]
     ) -> None:
         """Redirect the consumers of an input or a constant to its quantizer."""
-        if not places:
-            return
         shape: tuple[int, ...] = ()
         if encoding.scale.size > 1:
             if weights is None or axis is None or list(weights.dims)[axis : axis + 1] != [encoding.scale.size]:
@@ -185,39 +176,32 @@ class _Quantizers:
         return _error(self.path, what, "give the encodings exported with this model")
 
 
-def _group_by_axis(places: list[_Place], weights: onnx.TensorProto, encoding: Encoding) -> dict[int | None, list[_Place]]:
-    """Group the consumers of weights by their channel axis."""
+def _group_by_axis(
+    places: list[_Place], weights: onnx.TensorProto | None, encoding: Encoding
+) -> dict[int | None, list[_Place]]:
     groups: dict[int | None, list[_Place]] = {}
     for node, position in places:
-        axis = _channel_axis(node, position, weights) if encoding.axis is None else encoding.axis
-        if encoding.scale.size == 1:
-            axis = None
-        elif axis < 0:
-            axis += len(weights.dims)
+        axis = None
+        if encoding.scale.size > 1 and weights is not None:
+            axis = _channel_axis(node, position) if encoding.axis is None else encoding.axis
+            axis += len(weights.dims) if axis < 0 else 0
         groups.setdefault(axis, []).append((node, position))
     return groups
 
 
-def _channel_axis(node: onnx.NodeProto, position: int, weights: onnx.TensorProto) -> int:
+def _channel_axis(node: onnx.NodeProto, position: int) -> int:
     """Return the axis of the output channels of an operand."""
-    if position == 1:
-        if node.op_type == "MatMul":
-            return len(weights.dims) - 1
-        attributes = {attribute.name: attribute.i for attribute in node.attribute}
-        if node.op_type == "Gemm":
-            return 0 if attributes.get("transB", 0) else 1
-        if node.op_type == "ConvTranspose":
-            return 1
-    return 0
+    if position != 1:
+        return 0
+    is_transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
+    return {"MatMul": -1, "Gemm": 0 if is_transposed else 1, "ConvTranspose": 1}.get(node.op_type, 0)
 
 
 def _list_entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
-    """Yield (tensor, entry) for all versions of the format."""
     if not isinstance(data, Mapping) or not isinstance(data.get("version"), str):
         raise _error(path, "it has no version", "export it with AIMET for ONNX, not for PyTorch (_torch.encodings)")
-    groups = [data.get(f"{kind}_encodings", {}) for kind in ("activation", "param")]
-    groups = [data["encodings"]] if "encodings" in data else groups
-    for group in groups:
+    names = ("encodings",) if "encodings" in data else ("activation_encodings", "param_encodings")
+    for group in (data.get(name, {}) for name in names):
         if isinstance(group, Mapping):
             yield from ((str(name), entry) for name, entry in group.items())
         elif isinstance(group, list):
@@ -245,11 +229,11 @@ def _read_entry(entry: Any) -> Encoding | None:
 
 def _read_channel_list(entries: list) -> Encoding | None:
     """Return the encoding of format 0.6.1: one entry for the tensor, or one for each channel."""
-    if not entries or any(str(each["dtype"]).lower() != "int" for each in entries):
-        if entries and all(str(each["dtype"]).lower() == "float" for each in entries):
-            return None
+    kinds, bits = {str(each["dtype"]).lower() for each in entries}, {each.get("bitwidth") for each in entries}
+    if kinds == {"float"}:
+        return None
+    if kinds != {"int"}:
         raise _InvalidEncoding("its channels are of several types, or none")
-    bits = {each["bitwidth"] for each in entries}
     if len(bits) != 1:
         raise _InvalidEncoding("its channels have different numbers of bits")
     scale, offset = (np.array([each[key] for each in entries], np.float64) for key in ("scale", "offset"))
@@ -270,17 +254,14 @@ def _read_quantize_linear(entry: Mapping[str, Any]) -> Encoding | None:
     kind = str(entry["output_dtype"])
     if kind.startswith(("float", "bfloat")):
         return None
-    signed = not kind.startswith("u")
     digits = kind.removeprefix("u").removeprefix("int")
-    if entry.get("block_size") or not digits.isdigit():
-        raise _InvalidEncoding("blocks of weights are not supported" if digits.isdigit() else f"its type is {kind}")
-    scale = np.asarray(entry["y_scale"], np.float64)
-    zero = entry.get("y_zero_point")
-    axis = entry.get("axis")
-    if scale.ndim > 1:
+    if not digits.isdigit():
+        raise _InvalidEncoding(f"its type is {kind}")
+    scale, zero, axis = np.asarray(entry["y_scale"], np.float64), entry.get("y_zero_point"), entry.get("axis")
+    if entry.get("block_size") or scale.ndim > 1:
         raise _InvalidEncoding("blocks of weights are not supported")
-    points = np.zeros(scale.size) if zero is None else np.asarray(zero, np.float64).reshape(-1)
-    return _checked_encoding(_read_bits(int(digits)), scale.reshape(-1), points, signed, None if axis is None else int(axis))
+    zero, axis = 0 if zero is None else zero, None if axis is None else int(axis)
+    return _checked_encoding(_read_bits(int(digits)), scale, np.asarray(zero), not kind.startswith("u"), axis)
 
 
 def _read_bits(value: Any) -> int:

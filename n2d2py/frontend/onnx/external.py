@@ -20,8 +20,7 @@ _PACKED: dict[int, int] = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
 def load_external_data(proto: onnx.ModelProto, path: Path) -> None:
     """Read the external tensors of the model at `path` into `proto`, only from regular files in its folder.
 
-    Raises:
-        N2D2Error: E304 for a file that is outside the folder, absent, unreadable or too short.
+    Raises N2D2Error: E304 for a file that is outside the folder, absent, unreadable or too short.
     """
     errors, missing = [], set()
     for tensor in _external_tensors(proto):
@@ -40,9 +39,8 @@ def load_external_data(proto: onnx.ModelProto, path: Path) -> None:
 def refuse_external_data(proto: onnx.ModelProto, name: str) -> None:
     """Raise E304 for external tensors of an in-memory model, whose folder is unknown."""
     for tensor in _external_tensors(proto):
-        what = f"the data of {_tensor_name(tensor)} are external, but the folder of the model is unknown"
-        remedy = "give the path of the model, or load it with onnx.load"
-        raise N2D2Error("E304", what, where=Location(name), remedy=remedy)
+        what, remedy = "are external, but the folder of the model is unknown", "give its path, or load it with onnx.load"
+        raise _error(name, tensor, what, remedy)
 
 
 def _external_tensors(proto: onnx.ModelProto) -> Iterator[TensorProto]:
@@ -61,21 +59,21 @@ def _load_tensor(tensor: TensorProto, path: Path) -> None:
     needed = _bytes_needed(tensor, path)
     places = [entries.get("offset", "0"), entries.get("length", str(needed))]
     if not all(text.isascii() and text.isdigit() and len(text) < 19 for text in places):
-        raise _external_error(path, f"the data offset of {_tensor_name(tensor)} is not a number", "export the model again")
+        raise _error(path, tensor, "have an offset or a length that is not a number")
     offset, length = map(int, places)
     if length > needed:
-        remedy = f"{_tensor_name(tensor)} requires {needed:,} bytes, but the file provides {length:,}"
-        raise _external_error(path, remedy, "export the model again")
+        raise _error(path, tensor, f"need {needed:,} bytes, but the file provides {length:,}")
     try:
         with open_regular(target) as file:
             if file.seek(0, 2) < offset + length:
-                remedy = f"'{location}' ends before the data of {_tensor_name(tensor)}"
-                raise _external_error(path, remedy, "copy the complete data file next to the model")
+                raise _error(
+                    path, tensor, f"go beyond the end of '{location}'", "copy the complete data file next to the model"
+                )
             file.seek(offset)
             data = file.read(length)
     except OSError as error:
-        remedy = f"the data of {_tensor_name(tensor)} cannot be read from '{location}' ({error.strerror})"
-        raise _external_error(path, remedy, "put the data file next to the model") from None
+        what = f"cannot be read from '{location}' ({error.strerror})"
+        raise _error(path, tensor, what, "put the data file next to the model") from None
     tensor.raw_data = data
     tensor.data_location = TensorProto.DEFAULT
     del tensor.external_data[:]
@@ -89,28 +87,23 @@ def _resolve_path(location: str, tensor: TensorProto, path: Path) -> Path:
     except (ValueError, OSError, RuntimeError):  # NUL, a name that is too long, a circle of links
         target = folder
     if Path(location).is_absolute() or folder not in target.parents:
-        remedy = f"the data of {_tensor_name(tensor)} are in '{location}', outside the folder of the model"
-        raise _external_error(path, remedy, "put the data file next to the model and refer to it by a relative path")
+        remedy = "put the data file next to the model and refer to it by a relative path"
+        raise _error(path, tensor, f"are in '{location}', outside the folder of the model", remedy)
     return target
 
 
 def _bytes_needed(tensor: TensorProto, path: Path) -> int:
-    """Return the size in bytes of a tensor's values, from its shape and type."""
     count = prod(max(0, size) for size in tensor.dims)
     try:
         bits = _PACKED.get(tensor.data_type) or 8 * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
     except (KeyError, TypeError):
-        remedy = f"{_tensor_name(tensor)} has a type that is not allowed for external data"
-        raise _external_error(path, remedy, "export the model again") from None
+        raise _error(path, tensor, "have a type that is not allowed for external data") from None
     if count > MAX_ELEMENTS:
-        remedy = f"{_tensor_name(tensor)} has {count:,} elements, more than the limit of {MAX_ELEMENTS:,}"
-        raise _external_error(path, remedy, "reduce its dimensions")
+        what = f"have {count:,} elements, more than the limit of {MAX_ELEMENTS:,}"
+        raise _error(path, tensor, what, "reduce its dimensions")
     return -(-count * bits // 8)
 
 
-def _tensor_name(tensor: TensorProto) -> str:
-    return f"'{tensor.name}'" if tensor.name else "a constant without name"
-
-
-def _external_error(path: Path, what: str, remedy: str) -> N2D2Error:
-    return N2D2Error("E304", what, where=Location(str(path)), remedy=remedy)
+def _error(path: Path | str, tensor: TensorProto, what: str, remedy: str = "export the model again") -> N2D2Error:
+    name = f"'{tensor.name}'" if tensor.name else "a constant without name"
+    return N2D2Error("E304", f"the data of {name} {what}", where=Location(str(path)), remedy=remedy)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper, shape_inference
 
+from n2d2py.contracts.onnx.skeleton import has_graphs
 from n2d2py.contracts.onnx.tensors import Unsupported
 
 SHAPE_READERS = ("Shape", "Size")
 """Operators whose result depends only on the shape of their input."""
-SHAPE_ARITHMETIC = (
-    *SHAPE_READERS,
-    *"Constant ConstantOfShape Equal Expand Gather Greater If Less Not Range Slice Split Where".split(),
-)
+_ARITHMETIC = "Constant ConstantOfShape Equal Expand Gather Greater If Less Not Range Slice Split Where"
+SHAPE_ARITHMETIC = (*SHAPE_READERS, *_ARITHMETIC.split())
 """Operators that exporters use to compute shapes; they need no converter if they are folded."""
 
 _MAX_ELEMENTS = 1 << 26
@@ -31,11 +30,7 @@ _QUANTIZED = ("QuantizeLinear", "DequantizeLinear")
 
 def is_foldable(proto: onnx.NodeProto) -> bool:
     """True if the node is deterministic, has no subgraphs and is not part of a quantized network."""
-    return (
-        proto.domain in ("", "ai.onnx")
-        and proto.op_type not in (*_RANDOM, *_QUANTIZED)
-        and not any(a.type in (a.GRAPH, a.GRAPHS) for a in proto.attribute)
-    )
+    return not (proto.domain or proto.op_type in (*_RANDOM, *_QUANTIZED) or has_graphs(proto))
 
 
 def _global_max_pool(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
@@ -43,22 +38,16 @@ def _global_max_pool(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
     return x.max(axis=tuple(range(2, x.ndim)), keepdims=True)
 
 
-def _gather_axis(proto: onnx.NodeProto) -> int:
-    """Return the axis attribute of a Gather or a GatherElements."""
-    return next((attribute.i for attribute in proto.attribute), 0)
-
-
 def _gather_elements(proto: onnx.NodeProto, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """Return GatherElements; the reference implementation refuses axes above 64, and fewer index rows than data rows."""
-    axis = _gather_axis(proto) % data.ndim
+    axis = next((attribute.i for attribute in proto.attribute), 0) % data.ndim
     lines = tuple(slice(None) if each == axis else slice(size) for each, size in enumerate(indices.shape))
     return np.take_along_axis(data[lines], indices, axis)
 
 
 _FLATTENED = ("Softmax", "LogSoftmax", "Hardmax")
-"""Operators that flattened the axes from `axis` on before a version, unlike the reference implementation."""
+"""Operators that flattened the axes from `axis` on before this version, unlike the reference implementation."""
 _SINGLE_AXIS_OPSET = 13
-"""The first version that uses a single axis."""
 
 
 def _flattened_softmax(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
@@ -90,41 +79,32 @@ def constant_budget(constants: Mapping[str, np.ndarray]) -> int:
     return _MAX_GROWTH + 4 * sum(array.size for array in constants.values())
 
 
-def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int, room: int = _MAX_ELEMENTS) -> list[np.ndarray]:
+def evaluate(
+    proto: onnx.NodeProto, values: Sequence[np.ndarray | None], opset: int, room: int = _MAX_ELEMENTS
+) -> list[np.ndarray]:
     """Return the outputs of a node for input values (None: absent), limited to `room` elements.
 
-    Raises:
-        Unsupported: the node cannot be evaluated.
+    Raises Unsupported: the node cannot be evaluated.
     """
     from onnx.reference import ReferenceEvaluator
 
     if proto.op_type == "CumSum" and values[1] is not None and values[1].size == 1:
         values = [values[0], values[1].reshape(())]  # torch.onnx writes the axis with one dimension
     known = {name: value for name, value in zip(proto.input, values, strict=True) if value is not None}
-    inputs = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-        for name, value in known.items()
-    ]
+    kinds = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in known.items()}
+    inputs = [helper.make_tensor_value_info(name, kinds[name], value.shape) for name, value in known.items()]
     names = [name for name in proto.output if name]
     graph = helper.make_graph([proto], "fold", inputs, [onnx.ValueInfoProto(name=name) for name in names])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     _check_size(model, known, room)
     if proto.op_type in _FLATTENED and opset < _SINGLE_AXIS_OPSET:
         return [_flattened_softmax(proto, np.asarray(values[0]))]
-    corrected = _CORRECTIONS.get(proto.op_type)
-    if corrected is not None:
-        try:
-            return [corrected(proto, *values)]
-        except (ValueError, IndexError) as error:
-            raise _evaluation_error(error) from None
-
     try:
+        if proto.op_type in _CORRECTIONS:
+            return [_CORRECTIONS[proto.op_type](proto, *values)]
         results = [np.asarray(result) for result in ReferenceEvaluator(model).run(None, known)]
     except Exception as error:  # the evaluator raises whatever NumPy or its operators raise
-        raise _evaluation_error(error) from None
+        text = str(error).splitlines()[0][:80]
+        raise Unsupported(f"its constant value cannot be computed ({text})") from None
     by_name = dict(zip(names, results, strict=True))
     return [by_name.get(name, np.empty(0)) for name in proto.output]
-
-
-def _evaluation_error(error: Exception) -> Unsupported:
-    return Unsupported(f"its constant value cannot be computed ({str(error).splitlines()[0][:80]})")

@@ -7,9 +7,11 @@ imported does not stop the walk: its outputs get the shapes that ONNX infers. On
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -21,11 +23,10 @@ from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding
 from n2d2py.frontend.onnx.batch_values import BatchValues, refuse_mixed_samples
 from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, expand_sequence, unroll_loop
-from n2d2py.frontend.onnx.expansion import expand_functions
+from n2d2py.frontend.onnx.cut import propose_outputs
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
-from n2d2py.frontend.onnx.parts import EXPANSIONS, Expansion, Parts
-from n2d2py.frontend.onnx.preflight import Preflight, RefusedNodes, nan_constants, unknown_operator
+from n2d2py.frontend.onnx.parts import EXPANSIONS, Expansion, Parts, expand_functions
 from n2d2py.frontend.onnx.states import check_states, keep_state_images, propose_constants
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Shape, Tensor, elements
@@ -53,9 +54,8 @@ def import_onnx(
     `input_shapes` replaces the declared shapes of inputs (batch 1 included). An input that the model transposes from NHWC
     becomes CHW, with a notice.
 
-    Raises:
-        N2D2Error: E30x from `load_onnx`; E305 unknown input shape, E306 weights that are not finite,
-            E310 (one for each kind of unsupported node), E311 an output without layer, E2xx shapes.
+    Raises N2D2Error: E30x from `load_onnx`; E305 unknown input shape, E306 weights that are not finite, E310 (one for each
+    kind of unsupported node), E311 an output without layer, E2xx shapes.
     """
     if not isinstance(model, OnnxModel):
         model = load_onnx(model)
@@ -85,9 +85,8 @@ def import_onnx(
             raise (other if _refused_nodes(refusal, MergesBatchAxis) else refusal) from None
 
 
-def _refused_nodes(error: N2D2Error, kind: type[Unsupported]) -> list[RefusedNodes]:
-    """Return the errors for nodes that are refused in this way."""
-    return [one for one in error.errors if isinstance(one, RefusedNodes) and isinstance(one.refusal, kind)]
+def _refused_nodes(error: N2D2Error, kind: type[Unsupported]) -> list[_RefusedNodes]:
+    return [one for one in error.errors if isinstance(one, _RefusedNodes) and isinstance(one.refusal, kind)]
 
 
 def _build_graph(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], whole: bool = False) -> Graph:
@@ -95,22 +94,20 @@ def _build_graph(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape]
     add_inputs(builder, input_shapes)
     _Walk(builder).run()
     if not model.options.load_weights:
-        set_initial_values(builder.graph, model.options.seed)
+        _set_initial_values(builder.graph, model.options.seed)
     set_outputs(builder)
     graph = builder.graph
     graph.states = len(model.states)
-    ends = zip(model.states, graph.state_inputs, graph.state_outputs, strict=True)
-    tensors = {name: tensor for pair, *both in ends for name, tensor in zip(pair, both, strict=True)}
-    check_states(model, {name: elements(graph.shape(tensor)) for name, tensor in tensors.items()})
+    check_states(model, graph)
     keep_state_images(graph)
-    builder.graph.prune()
+    graph.prune()
     other = {_CONVERTED_TYPES[a.dtype.name] for a in model.constants.values() if a.dtype.name in _CONVERTED_TYPES and a.ndim}
     if other:
         log.notice("%s: %s weights are converted to float32", model.path, " and ".join(sorted(other)))
-    builder.graph.verify()
-    _refuse_not_numbers(builder)
+    graph.verify()
+    _refuse_nan(graph)
     refuse_mixed_samples(model)
-    return builder.graph
+    return graph
 
 
 def _has_plain_integers(graph: onnx.GraphProto) -> bool:
@@ -120,30 +117,11 @@ def _has_plain_integers(graph: onnx.GraphProto) -> bool:
         if set(node.input) <= constants:
             constants.update(node.output)
     written = {name for node in graph.node for name in node.output}
-    static = [
-        node
-        for node in graph.node
-        if node.op_type == "DequantizeLinear" and node.input[0] not in constants and node.input[1] in constants
-    ]
-    real = {name for node in static for name in node.output}
-    return (
-        not any(node.op_type.startswith(("QLinear", "QGemm")) for node in graph.node)
-        and not any(node.input[0] in written for node in static)
-        and not any(name in real for node in graph.node for name in node.input)
-    )
-
-
-_CONSTANT = re.compile(r"operand\d+")
-"""Tensor name of a constant operand of an array layer."""
-
-
-def _refuse_not_numbers(builder: Builder) -> None:
-    parameters = {node.name: (node, what) for node, what in reversed(list(nan_constants(builder.graph)))}
-    errors, remedy = [], "train or export the model again"
-    for node, name in reversed(parameters.values()):
-        what = f"the {_CONSTANT.sub('constant', name)} of the layer contains NaN"
-        errors.append(N2D2Error("E306", what, where=node.location, remedy=remedy))
-    ErrorList.raise_if(errors)
+    dequantized = [node for node in graph.node if node.op_type == "DequantizeLinear"]
+    static = [node for node in dequantized if node.input[0] not in constants and node.input[1] in constants]
+    has_forms = any(node.op_type.startswith(("QLinear", "QGemm")) for node in graph.node)
+    read = {name for node in graph.node for name in node.input}
+    return not has_forms and not any(node.input[0] in written or not read.isdisjoint(node.output) for node in static)
 
 
 class _Walk:
@@ -151,33 +129,34 @@ class _Walk:
 
     def __init__(self, builder: Builder):
         self.builder = builder
-        self._preflight = Preflight(builder.model, builder.constants)
+        self._refused: list[tuple[onnx.NodeProto, Unsupported]] = []
+        self._failures: list[N2D2Error] = []
+        """Errors of single layers, such as a shape mismatch; after a refused node they may only follow from it."""
         self._blocked: set[str] = set()
         self._sequences: dict[str, list[str]] = {}
         self._room = folding.constant_budget(builder.constants)
         self._validator = Validator(builder)
-        self._batch = BatchValues(builder.model.proto, builder.model.batch or 1) if builder.is_batched else None
+        self._batch = BatchValues(builder.model.proto, (builder.is_batched and builder.model.batch) or 1)
 
     def run(self) -> None:
         for proto in self.builder.model.proto.graph.node:
             self._visit(proto)
-        ErrorList.raise_if(self._preflight.errors())
+        refused = _refused_errors(self.builder.model, self.builder.constants, self._refused)
+        ErrorList.raise_if([*refused] or self._failures)
 
     def _visit(self, proto: onnx.NodeProto) -> None:
-        """Check and import one node, or skip it; collect its errors."""
         builder = self.builder
         if not any(builder.is_read(name) for name in proto.output):
             return
         if proto.output[0] in builder.model.options.ignore:
-            self._skip(proto)
+            log.notice("%s: [%s] %s is ignored, as Ignore says", builder.model.path, proto.output[0], proto.op_type)
+            self._rename(proto.input[0], proto.output[0])
             return
         known = (builder.constants, self._blocked, self._sequences)
-        missing = [
-            name for name in proto.input if name and not builder.is_tensor(name) and not any(name in names for names in known)
-        ]
-        if missing:
-            what = f"the node reads '{missing[0]}', which no earlier node produces"
-            raise N2D2Error("E302", what, where=builder.model.place(proto.output[0]), remedy="export the model again")
+        for name in proto.input:
+            if name and not builder.is_tensor(name) and not any(name in names for names in known):
+                what = f"the node reads '{name}', which no earlier node produces"
+                raise N2D2Error("E302", what, where=builder.model.place(proto.output[0]), remedy="export the model again")
         misfit = None
         try:
             misfit = self._validator.check(proto)
@@ -186,21 +165,20 @@ class _Walk:
             if misfit is not None and not follows_refusal:  # shapes after a refused node are not those of the file
                 raise misfit
         except Unsupported as refusal:
-            self._preflight.refuse(proto, refusal)
-            self._mark_outputs(proto)
+            self._refused.append((proto, refusal))
         except N2D2Error as error:
-            self._preflight.fail(error)
-            self._mark_outputs(proto)
+            self._failures.append(error)
         except MemoryError:
             raise
         except Exception as error:  # expected on invalid nodes only; on others it is a defect
             if misfit is None:
                 raise InternalError(f"{proto.op_type} '{proto.output[0]}': {type(error).__name__}: {error}") from error
-            self._preflight.fail(misfit)
-            self._mark_outputs(proto)
+            self._failures.append(misfit)
+        else:
+            return
+        self._mark_outputs(proto)
 
     def _import(self, proto: onnx.NodeProto) -> None:
-        """Fold, inline, expand or convert one checked node."""
         builder, key = self.builder, operator_key(proto.op_type, proto.domain)
         if key == "If" and self._inline_branch(proto):
             return
@@ -212,7 +190,7 @@ class _Walk:
             self._replace(proto, partial(expand_sequence, sequences=self._sequences))
         elif any(name in self._blocked for name in proto.input):
             if find_converter(proto.op_type, proto.domain) is None and key not in (*folding.SHAPE_ARITHMETIC, *EXPANSIONS):
-                raise unknown_operator(key)
+                raise _unknown_operator(key)
             self._mark_outputs(proto)
         elif self._fold(proto) or self._drop_empty(proto):
             return
@@ -222,24 +200,18 @@ class _Walk:
             self._convert(proto)
 
     def _fold(self, proto: onnx.NodeProto) -> bool:
-        """Compute a node whose inputs are known, or that only reads a shape."""
         builder = self.builder
         if proto.op_type == "Constant" and [attribute.name for attribute in proto.attribute] == ["value"]:
             for name in proto.output:
                 builder.constants[name] = to_array(proto.attribute[0].t, builder.model.path)
             return True
-        reads_shape = proto.op_type in folding.SHAPE_READERS
-        if not folding.is_foldable(proto) or not (
-            reads_shape or all(name in builder.constants for name in proto.input if name)
-        ):
+        unknown = [name for name in proto.input if name and name not in builder.constants]
+        if not folding.is_foldable(proto) or (unknown and proto.op_type not in folding.SHAPE_READERS):
             return False
-        values = []
-        for name in proto.input:
-            known = name in builder.constants or not name
-            values.append(builder.constants.get(name) if known else np.broadcast_to(np.float32(), builder.dims_of(name)))
+        shapes = {name: np.broadcast_to(np.float32(), builder.dims_of(name)) for name in unknown}
+        values = [shapes.get(name, builder.constants.get(name)) for name in proto.input]
         results = folding.evaluate(proto, values, builder.model.opset, self._room)
-        if self._batch is not None:
-            self._batch.fold(proto, values, results, builder.model.opset)
+        self._batch.fold(proto, values, results, builder.model.opset)
         for name, value in zip(proto.output, results, strict=True):
             self._room -= value.size
             if name:
@@ -266,14 +238,12 @@ class _Walk:
         return True
 
     def _replace(self, proto: onnx.NodeProto, expansion: Expansion) -> None:
-        """Import the nodes of an expansion."""
         parts = Parts(proto, self.builder)
         with refuse_misfits():
             expansion(parts)
         self._expand(parts.nodes)
 
     def _expand(self, parts: Iterable[onnx.NodeProto]) -> None:
-        """Import the nodes that replace an operator."""
         for part in parts:
             self._visit(part)
 
@@ -281,11 +251,11 @@ class _Walk:
         builder = self.builder
         converter = find_converter(proto.op_type, proto.domain)
         if converter is None:
-            raise unknown_operator(operator_key(proto.op_type, proto.domain))
+            raise _unknown_operator(operator_key(proto.op_type, proto.domain))
         integers = builder.integers.intersection(proto.input)
         if integers and proto.op_type not in _INTEGER_OPERATORS:
             raise Unsupported(f"its input is the integer tensor '{min(integers)}'", "put a DequantizeLinear before it")
-        of_file = {} if self._batch is None else self._batch.of(proto, builder.constants)
+        of_file = self._batch.of(proto, builder.constants)
         side_by_side = {name: builder.constants[name] for name in of_file}
         builder.constants.update(of_file)
         node = OnnxNode(proto, builder)
@@ -298,12 +268,6 @@ class _Walk:
         is_needed = output == proto.output[0] or builder.is_read(output)
         if is_needed and not builder.is_tensor(output) and output not in builder.constants:
             raise InternalError(f"the converter of {proto.op_type} returns no result for {output}")
-
-    def _skip(self, proto: onnx.NodeProto) -> None:
-        """Make the node's first output an alias of its first input."""
-        builder = self.builder
-        log.notice("%s: [%s] %s is ignored, as Ignore says", builder.model.path, proto.output[0], proto.op_type)
-        self._rename(proto.input[0], proto.output[0])
 
     def _rename(self, source: str, result: str) -> None:
         """Give a constant or tensor another name; an unknown one stays unknown."""
@@ -319,14 +283,11 @@ class _Walk:
         """Inline the branch of an If whose condition is known; both branches, and a choice, if no constant would decide."""
         builder = self.builder
         name = next(iter(proto.input), "")
-        condition = builder.constants.get(name)
-        if self._batch is not None:
-            condition = self._batch.get(name, condition)
+        condition = self._batch.values.get(name, builder.constants.get(name))
         if condition is None and (not builder.is_tensor(name) or propose_constants(builder.model)):
             return False
-        branches = [
-            {attribute.name: attribute.g for attribute in proto.attribute}.get(f"{way}_branch") for way in ("then", "else")
-        ]
+        bodies = {attribute.name: attribute.g for attribute in proto.attribute}
+        branches = [bodies.get("then_branch"), bodies.get("else_branch")]
         size = elements(builder.dims_of(name)) if condition is None else condition.size
         if size != 1 or any(branch is None or len(branch.output) != len(proto.output) for branch in branches):
             raise Unsupported("its condition is not a single boolean, or its branches differ in the number of outputs")
@@ -342,10 +303,9 @@ class _Walk:
         return True
 
     def _inline(self, branch: onnx.GraphProto) -> list[str]:
-        """Import the nodes of a branch; return the names of its results."""
-        names: dict[str, str] = {}
-        self._expand(body_nodes(branch, names, self.builder))
-        return [names.get(value.name, value.name) for value in branch.output]
+        results: list[str] = []
+        self._expand(body_nodes(branch, [value.name for value in branch.input], results, self.builder))
+        return results
 
     def _mark_outputs(self, proto: onnx.NodeProto) -> None:
         """Give the outputs of a refused node their inferred shapes, or mark them as unknown."""
@@ -362,11 +322,8 @@ class _Walk:
 _NEUTRAL = {"bias": 0.0, "mean": 0.0, "scale": 1.0, "variance": 1.0}
 
 
-def set_initial_values(graph: Graph, seed: int) -> None:
-    """Initialize Conv, Fc and BatchNorm layers of a graph under construction instead of loading weights.
-
-    Weights are normal with variance 2 / fan-in, batch normalization is the identity, biases are 0.
-    """
+def _set_initial_values(graph: Graph, seed: int) -> None:
+    """Set weights to normal values of variance 2 / fan-in, batch normalization to the identity, biases to 0."""
     for index, node in enumerate(graph.nodes):
         if not isinstance(node.op, (Conv, Fc, BatchNorm)):
             continue
@@ -377,3 +334,106 @@ def set_initial_values(graph: Graph, seed: int) -> None:
                 node.params[role] = normal.astype(np.float32)
             elif role in _NEUTRAL:
                 node.params[role] = np.full(array.shape, _NEUTRAL[role], np.float32)
+
+
+# ---- refusals -----------------------------------------------------------------------------------
+_REMEDIES = {
+    "ArgMax": "let the model end with the scores",
+    "TopK": "export it with a number of elements that is known, or let the model end with the scores",
+    "NonMaxSuppression": "let the model end before its post-processing",
+    **dict.fromkeys(("NonZero", "Range", "Unique"), "export it without results whose sizes depend on the values of the inputs"),
+    "Loop": "export the model without control flow",
+    "Scan": "export the model without control flow",
+    "If": "export the model without it",
+}
+_REASONS = {
+    **dict.fromkeys(("NonZero", "Range", "Unique", "ConstantOfShape"), "the size of its result is computed at run time"),
+    **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"), "its result is random"),
+    **dict.fromkeys(("ImageDecoder", "RegexFullMatch", "StringNormalizer", "TfIdfVectorizer"), "it reads files or text"),
+    "If": "its condition is computed at run time",
+    "MelWeightMatrix": "its inputs are computed at run time",
+    "ai.onnx.ml": "trees, linear models and their encoders are not supported",
+    "ai.onnx.preview.training": "it trains a network",
+}
+"""Reasons for operators without converter, by operator or domain."""
+_OTHER_SIZES = "give the sizes that the model is made for with -input-shape; or "
+_DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it has no effect"
+
+
+def _unknown_operator(key: str) -> Unsupported:
+    """Return the refusal of an operator without converter, by its registry key."""
+    return Unsupported(_REASONS.get(key) or _REASONS.get(key.split("::")[0], "the operator is not supported"))
+
+
+class _RefusedNodes(N2D2Error):
+    """E310 for the refused nodes of one operator and reason; `refusal` is that of the first, None in another process."""
+
+    refusal: Unsupported | None = None
+
+
+def _refused_errors(
+    model: OnnxModel, constants: Collection[str], refused: Iterable[tuple[onnx.NodeProto, Unsupported]]
+) -> list[_RefusedNodes]:
+    """Return one E310 for each operator and reason of the refused nodes, with its count and first node.
+
+    `constants`: names of the tensors that are known at import.
+    """
+    groups: dict[tuple[str, str], list[tuple[onnx.NodeProto, Unsupported]]] = {}
+    for node, refusal in refused:
+        groups.setdefault((operator_key(node.op_type, node.domain), refusal.reason), []).append((node, refusal))
+    errors, ending = [], _ending(model, constants, {_result(node) for nodes in groups.values() for node, _ in nodes})
+    for (operator, reason), nodes in groups.items():
+        node, refusal = nodes[0]
+        default = f"{_OTHER_SIZES * model.has_given_sizes}{_DEFAULT_REMEDY}"
+        remedy = refusal.remedy or _REMEDIES.get(node.op_type, default)
+        if operator == "If" and (fixed := propose_constants(model)):
+            remedy = f"give the input that its condition depends on a fixed value: -constants {fixed}; or {remedy}"
+        number = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes, the first one here"
+        what = f"{operator} ({number}) cannot be imported: {reason}"
+        errors.append(_RefusedNodes("E310", what, where=model.place(_result(node)), remedy=remedy + ending))
+        errors[-1].refusal = refusal
+    return errors
+
+
+def _result(node: onnx.NodeProto) -> str:
+    return next(filter(None, node.output), "")
+
+
+def _ending(model: OnnxModel, constants: Collection[str], refused: set[str]) -> str:
+    """Return the remedy that leaves the nodes with the results `refused`, and all after them, out."""
+    writers = [node for node in model.proto.graph.node if not refused.isdisjoint(node.output)]
+    has_inner = any(attribute.HasField("g") for node in writers for attribute in node.attribute)
+    if model.places or has_inner or not refused <= {name for node in writers for name in node.output}:
+        return ""
+    nodes = [(node.input, node.output) for node in model.proto.graph.node if not all(name in constants for name in node.output)]
+    option = propose_outputs(nodes, refused, model.outputs)
+    return option and f"; or end the model before it: {option}"
+
+
+_CONSTANT = re.compile(r"operand\d+")
+"""Tensor name of a constant operand of an array layer."""
+
+
+def _refuse_nan(graph: Graph) -> None:
+    """Raise E306 for each layer with a constant or an attribute that contains a NaN; infinities are allowed."""
+    errors = []
+    for node in graph.nodes:
+        values = [*node.params.items(), *_fields(node.op), *_fields(node.activation)]
+        name = next((name for name, value in values if _is_nan(value)), None)
+        if name is not None:
+            what = f"the {_CONSTANT.sub('constant', name)} of the layer contains NaN"
+            errors.append(N2D2Error("E306", what, where=node.location, remedy="train or export the model again"))
+    ErrorList.raise_if(errors)
+
+
+def _fields(part: Any) -> list[tuple[str, Any]]:
+    return [(field.name, getattr(part, field.name)) for field in fields(part)] if is_dataclass(part) else []
+
+
+def _is_nan(value: Any) -> bool:
+    if isinstance(value, (float, np.floating, np.ndarray)):
+        array = np.asarray(value)
+        return array.dtype.kind == "f" and bool(np.isnan(array).any())
+    if isinstance(value, (tuple, list)):
+        return any(_is_nan(item) for item in value if not isinstance(item, (int, str)))
+    return any(_is_nan(inner) for _, inner in _fields(value))

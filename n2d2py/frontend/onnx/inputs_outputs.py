@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -12,8 +12,9 @@ from onnx import TensorProto
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.onnx.nodes import Builder
-from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
+from n2d2py.contracts.onnx.tensors import constant_kind
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel, dims_text
 from n2d2py.frontend.onnx.states import propose_constants
 from n2d2py.graph import FilePort, Node, Shape
 from n2d2py.operators.arrays.map import ArrayMap
@@ -49,8 +50,7 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
 
     `input_shapes` replaces declared shapes (batch 1 included).
 
-    Raises:
-        N2D2Error: E305 an unknown size.
+    Raises N2D2Error: E305 an unknown size.
     """
     transposed = nhwc_inputs(builder.model.proto.graph)
     states = {name for name, _ in builder.model.states}
@@ -62,34 +62,30 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
             or builder.whole
             or (value.dims[0] not in (None, 1) and not builder.is_batched and not input_shapes)
         ):
-            dims = _array_dims(builder, value)
-            has_batch = len(dims) > 1 and dims[0] == 1 and not builder.whole
-            builder.graph.input_ports.append(
-                FilePort(dims, 0 if has_batch else None, value.dims[:1] == (None,), type=builder.model.integer_type(value))
-            )
+            is_free = value.dims[:1] == (None,)
+            dims = _known_sizes(builder, value, value.shape if is_free and len(value.dims) > 1 else value.dims)
+            batch_axis = 0 if len(dims) > 1 and dims[0] == 1 and not builder.whole else None
+            builder.graph.input_ports.append(FilePort(dims, batch_axis, is_free, type=builder.model.integer_type(value)))
             builder.arrays[value.name] = builder.graph.add_input(value.name, (1, prod(dims)), value.kind)
             builder.dims[value.name] = dims
             continue
         is_nhwc = value.name in transposed and len(value.shape) == 4
-        shape = _input_shape(builder, value, is_nhwc, input_shapes)
+        declared = tuple(value.shape[axis] for axis in (0, 3, 1, 2)) if is_nhwc else value.shape
+        shape = tuple(input_shapes.get(value.name) or _known_sizes(builder, value, declared))
         builder.names[value.name] = builder.graph.add_input(value.name, shape)
-        declared = tuple(shape[axis] for axis in (0, 2, 3, 1)) if is_nhwc else shape
-        kind = None if value.kind else builder.model.integer_type(value)
-        axes = _image_axes(shape, bool(builder.model.places))
-        builder.graph.input_ports.append(FilePort(declared, 0, value.dims[0] is None, is_nhwc, kind, axes))
+        of_file = tuple(shape[axis] for axis in (0, 2, 3, 1)) if is_nhwc else shape
+        kind, axes = builder.model.integer_type(value), _image_axes(shape, bool(builder.model.places))
+        builder.graph.input_ports.append(FilePort(of_file, 0, value.dims[0] is None, is_nhwc, kind, axes))
         if is_nhwc:
             text = "%s: the input '%s' is height, width, channels (%s)"
-            log.notice(text, builder.model.path, value.name, "x".join(map(str, declared[1:])))
+            log.notice(text, builder.model.path, value.name, "x".join(map(str, of_file[1:])))
             name = builder.fresh(f"{value.name}_nhwc")
             builder.graph.add(Node(name, Transpose((0, 2, 3, 1)), [value.name], [name], location=builder.model.place(name)))
             builder.names[value.name] = name
 
 
 def _image_axes(shape: Shape, is_translated: bool) -> tuple[int, int, int]:
-    """Return the axes of channels, height and width of an image input (1, C, H, W) whose file layout differs from the layers'.
-
-    `is_translated`: a .tflite file, whose last axis is C here.
-    """
+    """Return the axes of channels, height and width of an image input (1, C, H, W); those of a .tflite file end with C."""
     counts = [size in (1, 3) for size in shape[1:]]
     if len(counts) != 3 or counts[0]:
         return 0, 1, 2
@@ -98,10 +94,7 @@ def _image_axes(shape: Shape, is_translated: bool) -> tuple[int, int, int]:
     return (2, 0, 1) if counts[2] else (0, 1, 2)
 
 
-def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
-    dims = tuple(value.dims)
-    if len(dims) > 1 and dims[0] is None:
-        dims = (1, *dims[1:])
+def _known_sizes(builder: Builder, value: OnnxInput, dims: Sequence[int | None]) -> Shape:
     known = tuple(size for size in dims if size is not None)
     if len(known) < len(dims):
         raise open_sizes_error(builder.model, value)
@@ -111,67 +104,44 @@ def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
 def open_sizes_error(model: OnnxModel, value: OnnxInput, proposed: Mapping[str, Shape] | None = None) -> N2D2Error:
     """Return the error for an input of unknown size, with the option that sets all sizes; `proposed`: sizes that work."""
 
-    def text(sizes: Iterable[int | None]) -> str:
-        return "x".join("?" if each is None else str(each) for each in sizes)
-
     def option(shapes: Mapping[str, Iterable[int | None]]) -> str:
         has_several = len(model.user_inputs) > 1
-        return ",".join(f"{name}={text(sizes)}" if has_several else text(sizes) for name, sizes in shapes.items())
+        return ",".join(f"{name}={dims_text(dims)}" if has_several else dims_text(dims) for name, dims in shapes.items())
 
-    opened = {one.name: one.dims for one in model.user_inputs if one.is_open} or {value.name: value.dims}
-    if proposed:
-        unknown = {name: dims[-len(proposed[name]) :] for name, dims in opened.items()}
-    else:
-        unknown = {name: dims[len(dims) > 1 :] for name, dims in opened.items()}
+    opened = [one for one in model.user_inputs if one.is_open] or [value]
+    unknown = {one.name: one.dims[-len(proposed[one.name]) :] if proposed else one.shape[1:] for one in opened}
     constants = propose_constants(model)
     words = f"add -input-shape {option(proposed or unknown)}" + (f" -constants {constants}" if constants else "")
     words += f", or another number for each ? of {option(unknown)}" if proposed else " with a number for each ?"
-    return N2D2Error(
-        "E305",
-        f"input '{value.name}' has shape {text(value.dims[len(value.dims) > 1 :])} with unknown sizes",
-        where=model.place(),
-        remedy=f"{words}; or fix the sizes when you export the model, in an INI by Size of the stimuli provider",
-    )
-
-
-def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes: Mapping[str, Shape]) -> Shape:
-    if value.name in input_shapes:
-        return tuple(input_shapes[value.name])
-    declared = tuple(value.shape[axis] for axis in (0, 3, 1, 2)) if is_nhwc else value.shape
-    known = tuple(size for size in declared if size is not None)
-    if len(known) < len(declared):
-        raise open_sizes_error(builder.model, value)
-    return known
+    what = f"input '{value.name}' has shape {dims_text(value.shape[1:])} with unknown sizes"
+    remedy = f"{words}; or fix the sizes when you export the model, in an INI by Size of the stimuli provider"
+    return N2D2Error("E305", what, where=model.place(), remedy=remedy)
 
 
 def set_outputs(builder: Builder) -> None:
     """Declare the model's outputs, a separate tensor for each. Raise E311 for an output without layer, or a duplicate."""
+    where = builder.model.place()
     if not builder.model.outputs:
-        remedy = "declare the results of the model as outputs"
-        raise N2D2Error("E311", "the model has no outputs", where=builder.model.place(), remedy=remedy)
+        raise N2D2Error("E311", "the model has no outputs", where=where, remedy="declare the results of the model as outputs")
     for index, name in enumerate(builder.model.outputs):
         if name in builder.model.outputs[:index]:
             remedy = "list it once, or list the output of an Identity of it"
-            raise N2D2Error("E311", f"output '{name}' is listed twice", where=builder.model.place(), remedy=remedy)
+            raise N2D2Error("E311", f"output '{name}' is listed twice", where=where, remedy=remedy)
         builder.graph.output_ports.append(_output_port(builder, name))
         if builder.is_tensor(name):
-            tensor = _output_tensor(builder, name)
+            tensor = _output_tensor(builder, name)  # may make a new list of outputs
             builder.graph.outputs.append(tensor)
-            continue
-        if name in builder.constants and builder.constants[name].size and not builder.is_batched:
+        elif name in builder.constants and builder.constants[name].size and not builder.is_batched:
             builder.graph.outputs.append(_constant_output(builder, name))
-            continue
-        what = "is a constant" if name in builder.constants else "is not produced by any node"
-        remedy = "remove this output from the model"
-        raise N2D2Error("E311", f"output '{name}' {what}", where=builder.model.place(), remedy=remedy)
+        else:
+            what = f"output '{name}' {'is a constant' if name in builder.constants else 'is not produced by any node'}"
+            raise N2D2Error("E311", what, where=where, remedy="remove this output from the model")
     _separate_outputs(builder)
 
 
 def _output_port(builder: Builder, name: str) -> FilePort:
     """Return an output in the file's axes, its type without scale; the batch axis has open size, else size 1 and index 0."""
-    dims = (
-        builder.constants[name].shape if name in builder.constants else builder.dims_of(name) if builder.is_tensor(name) else ()
-    )
+    dims = builder.known_shape(name) if name in builder.constants or builder.is_tensor(name) else ()
     given = next(value for value in builder.model.proto.graph.output if value.name == name).type.tensor_type
     kinds: dict[int, NumType] = {TensorProto.UINT8: NumType(8, False), TensorProto.INT8: NumType(8, full=True)}
     declared, kind = given.shape.dim, kinds.get(given.elem_type)
@@ -209,13 +179,12 @@ def _separate_outputs(builder: Builder) -> None:
 
 def _constant_output(builder: Builder, name: str) -> str:
     """Add a layer that outputs a constant, independent of its input."""
-    value, first = builder.value(name), builder.array(builder.model.inputs[0].name)
-    op = ArrayMap("Right", (value.size,), ((1,), (value.size,)), (0, -1), value.kind)
+    stored, first = builder.constants[name], builder.array(builder.model.inputs[0].name)
+    kind = constant_kind(stored)
+    op = ArrayMap("Right", (stored.size,), ((1,), (stored.size,)), (0, -1), kind)
     one = builder.fresh(f"{name}_first")
     builder.graph.add(Node(one, IndexSelect(((0,),)), [first], [one], location=builder.model.place(name)))
-    if value.constant is None:
-        raise InternalError(f"{name} is not a constant")
-    constant = value.constant.astype(value.kind or np.float32)
+    constant = stored.astype(kind or np.float32)
     builder.graph.add(Node(name, op, [one], [name], {"operand1": constant}, location=builder.model.place(name)))
     return name
 

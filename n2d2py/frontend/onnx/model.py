@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import errno
+import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,13 +18,13 @@ from onnx import TensorProto, numpy_helper
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
-from n2d2py.contracts.onnx.skeleton import skeleton, walk_nodes
+from n2d2py.contracts.onnx.skeleton import has_graphs, skeleton, tensors_read, walk_nodes
 from n2d2py.errors import Location, N2D2Error, suggest
-from n2d2py.frontend.onnx.cut import WHOLE, Cut
+from n2d2py.files import open_regular
+from n2d2py.frontend.onnx.cut import Cut
 from n2d2py.frontend.onnx.encodings import quantize_by
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
-from n2d2py.frontend.onnx.trial import run_limited
-from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_structure, check_texts, is_defined_alike
+from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_structure, check_texts, is_defined_alike, run_limited
 from n2d2py.graph.shapes import MAX_TENSOR
 
 MIN_OPSET = 7
@@ -43,38 +44,50 @@ _INTEGERS = (TensorProto.BOOL, TensorProto.INT32, TensorProto.INT64, TensorProto
 _IMAGE_READERS = ("Cast", "Transpose", "Identity", "Reshape")
 
 
+Dims = tuple[int | None, ...]
+"""A shape; None for an open size."""
+
+
+def dims_text(dims: Iterable[int | None], between: str = "x") -> str:
+    """Return a shape as a text, with ? for an open size."""
+    return between.join("?" if size is None else str(size) for size in dims)
+
+
 @dataclass(frozen=True)
 class OnnxInput:
-    """A data input: its name, its shape with batch 1 (None: unknown size) and its element type.
+    """A data input: its name, its element type and its declared shape.
 
-    `dims` is the declared shape. `kind` is the kind of the graph's tensor, "" for real numbers.
+    `kind` is the kind of the graph's tensor, "" for real numbers.
     """
 
     name: str
-    shape: tuple[int | None, ...]
     element_type: int
-    dims: tuple[int | None, ...] = ()
+    dims: Dims = ()
     kind: str = ""
+
+    @property
+    def shape(self) -> Dims:
+        """Return the shape with batch 1; that of an input with one axis has both."""
+        return (1, *self.dims[len(self.dims) > 1 :])
 
     @property
     def is_open(self) -> bool:
         """True if a size other than the batch is unknown."""
-        return None in self.shape[1:] or (len(self.dims) == 1 and None in self.dims)
+        return None in self.shape[1:]
 
     def sized(self, sizes: Sequence[int], where: Location) -> OnnxInput:
-        """Return the input with these sizes after the batch axis; an input with one axis gets all of them.
+        """Return the input with these sizes after the batch axis; an input with one axis, or with a free batch, may get all.
 
-        Raises:
-            N2D2Error: E305 wrong number of sizes, or a size that differs from the file.
+        Raises N2D2Error: E305 wrong number of sizes, or a size that differs from the file.
         """
-        first = 0 if len(self.dims) < 2 else 1
-        declared, text = self.dims[first:], "x".join(map(str, sizes))
+        has_all = len(sizes) == len(self.dims) and self.dims[:1] == (None,)
+        first = 0 if has_all or len(self.dims) < 2 else 1
+        declared = self.dims[first:]
         if len(sizes) != len(declared) or any(known not in (None, size) for known, size in zip(declared, sizes, strict=True)):
-            shape = "x".join("?" if size is None else str(size) for size in declared)
-            what = f"input '{self.name}' has shape {shape} and cannot have {text}"
+            what = f"input '{self.name}' has shape {dims_text(declared)} and cannot have {dims_text(sizes)}"
             remedy = "give a size for each axis after the batch; only open sizes can be changed"
             raise N2D2Error("E305", what, where=where, remedy=remedy)
-        return replace(self, shape=(1, *sizes), dims=(*self.dims[:first], *sizes))
+        return replace(self, dims=(*self.dims[:first], *sizes))
 
 
 @dataclass(frozen=True)
@@ -83,17 +96,15 @@ class ImportOptions:
 
     Attributes:
         ignore: nodes to skip, named by their first outputs.
-        load_weights: False if layers get initial values instead of the stored weights.
-        seed: random seed of the initial values.
+        load_weights: False if layers get initial values, of `seed`, instead of the stored weights.
         encodings: an AIMET file with quantization parameters, for ONNX only.
-        cut: tensors that become inputs and outputs.
     """
 
     ignore: tuple[str, ...] = ()
     load_weights: bool = True
     seed: int = 1
     encodings: Path | None = None
-    cut: Cut = WHOLE
+    cut: Cut = Cut()
 
 
 @dataclass
@@ -102,12 +113,10 @@ class OnnxModel:
 
     Attributes:
         path: file name for messages.
-        proto: the model; its initializers are in `constants`.
+        proto: the model; its initializers are also in `constants`, by name.
         opset: version of the default operator set.
         inputs: the data inputs (graph inputs without initializer), in order.
         batch: static batch size of the file; None if it is symbolic.
-        constants: the initializers by name.
-        options: those of the import.
         places: location shown in messages instead of a tensor name, for a translated model.
         stored: integer types of inputs that a translated file stores as integers; the model has real numbers there.
         states: (input, output) pairs of states, which are the last inputs and outputs.
@@ -139,21 +148,16 @@ class OnnxModel:
     def set_sizes(self, name: str, sizes: Sequence[int]) -> None:
         """Set the sizes after the batch axis that the file leaves open; a shape of all axes also sets a free first one.
 
-        Raises:
-            N2D2Error: E305 no such input, or a shape that the file does not allow.
+        Raises N2D2Error: E305 no such input, or a shape that the file does not allow.
         """
         names = [one.name for one in self.inputs]
         if name not in names:
             what = f"input '{name}' does not exist; the inputs are {', '.join(names)}"
             raise N2D2Error("E305", what, where=self.place(), remedy="name one of the inputs")
         index = names.index(name)
-        first = None
-        if len(sizes) == len(self.inputs[index].dims) > 1 and self.inputs[index].dims[0] is None:
-            first, *sizes = sizes
         self.inputs[index] = self.inputs[index].sized(sizes, self.place())
-        if first is not None:
-            self.inputs[index] = replace(self.inputs[index], dims=(first, *sizes))
-            self.batch = 1 if first == 1 else _common_batch(self.inputs)
+        if len(sizes) == len(self.inputs[index].dims) > 1:
+            self.batch = 1 if sizes[0] == 1 else _common_batch(self.inputs)
         self.has_given_sizes = True
 
     def integer_type(self, value: OnnxInput) -> NumType | None:
@@ -166,8 +170,7 @@ class OnnxModel:
         if len(grids) != 1 or None in grids:
             return None
         ((scale, zero),) = grids  # type: ignore[misc]
-        signed = dtype.kind == "i"
-        return NumType(8 * dtype.itemsize, signed, scale=scale, zero_point=zero, full=signed)
+        return stored_type(dtype, scale, zero)
 
     def _input_quantization(self, node: onnx.NodeProto) -> tuple[float, int] | None:
         """Return the (scale, zero point) of an operator's first input; None unless they are constant scalars."""
@@ -182,20 +185,26 @@ class OnnxModel:
         return Location(self.path, None, self.places.get(section, section) if section else section)
 
 
+def stored_type(dtype: np.dtype, scale: float, zero_point: int) -> NumType:
+    """Return the number type of integers of a file."""
+    signed = dtype.kind == "i"
+    return NumType(8 * dtype.itemsize, signed, scale=scale, zero_point=zero_point, full=signed)
+
+
 def load_onnx(path: str | Path | onnx.ModelProto, options: ImportOptions = ImportOptions()) -> OnnxModel:
     """Return the model in the file `path` (or a model in memory), checked and with inlined functions.
 
-    Raises:
-        N2D2Error: E301 unreadable file, E302 invalid model, E303 opset, E304 external data, E305 unusable inputs,
-            E314 nodes that violate their operator definition, E315 encodings.
+    Raises N2D2Error: E301 unreadable file, E302 invalid model, E303 opset, E304 external data, E305 unusable inputs, E314
+    nodes that violate their operator definition, E315 encodings.
     """
     if isinstance(path, onnx.ModelProto):
         name, proto = str(path.graph.name or "model"), onnx.ModelProto()
         proto.CopyFrom(path)
-        _check_texts(proto, name)
+        check_texts(proto, name)
         refuse_external_data(proto, name)
     else:
         name, proto = str(path), _read(Path(path))
+    _use_default_domain(proto)
     opset = _default_opset(proto, name)
     if len(proto.graph.node) > _MAX_NODES:
         raise _node_limit_error(name, len(proto.graph.node))
@@ -226,18 +235,26 @@ def to_array(tensor: TensorProto, path: str) -> np.ndarray:
     return array
 
 
-def _read(path: Path) -> onnx.ModelProto:
+def read_model(path: Path, kind: str, remedy: str) -> bytes:
+    """Return the bytes of a model file; `remedy` is that for 2 GB or more.
+
+    Raises N2D2Error: E301 unreadable file, E302 a file that is too large.
+    """
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise OSError(errno.EINVAL, "not a regular file")
-        if path.stat().st_size >= _MOST_BYTES:
-            what = f"the file has {path.stat().st_size:,} bytes, protobuf files have less than 2 GB"
-            raise _invalid_model_error(str(path), what, "export the model with its weights as external data")
-        data = path.read_bytes()
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size >= _MOST_BYTES:
+                what = f"the file has {size:,} bytes, more than the limit of {_MOST_BYTES:,}"
+                raise _invalid_model_error(str(path), what, remedy)
+            return file.read()
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
-        reason = "the ONNX file does not exist" if missing else f"the ONNX file cannot be read ({error.strerror})"
+        reason = f"the {kind} file does not exist" if missing else f"the {kind} file cannot be read ({error.strerror})"
         raise N2D2Error("E301", reason, where=Location(str(path)), remedy="check the path") from None
+
+
+def _read(path: Path) -> onnx.ModelProto:
+    data = read_model(path, "ONNX", "export the model with its weights as external data")
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
@@ -245,27 +262,30 @@ def _read(path: Path) -> onnx.ModelProto:
         raise _invalid_model_error(str(path), "the file is damaged, truncated or not an ONNX model") from None
     if not (proto.graph.node or proto.graph.output):
         raise _invalid_model_error(str(path), "the file does not contain an ONNX graph")
-    _check_texts(proto, str(path))
+    check_texts(proto, str(path))
     _sort_nodes(proto.graph)
     load_external_data(proto, path)
     return proto
 
 
+def _use_default_domain(proto: onnx.ModelProto) -> None:
+    """Write the domain of the standard as "", the other name of "ai.onnx"."""
+    bodies = (proto, proto.graph), *((function, function) for function in proto.functions)
+    for owner, body in bodies:
+        for one in (*owner.opset_import, *walk_nodes(body.node)):
+            if one.domain == "ai.onnx":
+                one.domain = ""
+
+
 def _sort_nodes(graph: onnx.GraphProto) -> None:
     """Put each node after those that produce its inputs, as ONNX Runtime does; a graph with a cycle keeps its order."""
     producers = {name: position for position, node in enumerate(graph.node) for name in node.output if name}
-    read = [[producers[name] for each in walk_nodes([node]) for name in each.input if name in producers] for node in graph.node]
+    read = [[producers[name] for name in tensors_read([node]) - {*node.output} if name in producers] for node in graph.node]
     if all(max(positions, default=-1) < position for position, positions in enumerate(read)):
         return
     with suppress(CycleError):
         order = {at: rank for rank, at in enumerate(TopologicalSorter(dict(enumerate(read))).static_order())}
         graph.node.sort(key=lambda node: min((order[producers[name]] for name in node.output if name), default=0))
-
-
-def _check_texts(proto: onnx.ModelProto, path: str) -> None:
-    text = check_texts(proto)
-    if text is not None:
-        raise _invalid_model_error(path, f"its text '{text[:60]}' is not UTF-8")
 
 
 def _node_limit_error(path: str, count: int) -> N2D2Error:
@@ -279,7 +299,7 @@ def _invalid_model_error(path: str, what: str, remedy: str = "export or download
 
 def _default_opset(proto: onnx.ModelProto, path: str) -> int:
     newest = onnx.defs.onnx_opset_version()
-    versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
+    versions = [entry.version for entry in proto.opset_import if not entry.domain]
     if not versions and proto.opset_import:  # operators of other domains only
         return MAX_OPSET
     if not versions:
@@ -313,7 +333,6 @@ def _check(proto: onnx.ModelProto, path: str) -> None:
 
 
 def _fill_sparse(proto: onnx.ModelProto, path: str) -> None:
-    """Replace sparse initializers by dense ones."""
     for sparse in proto.graph.sparse_initializer:
         name, dims = sparse.values.name, tuple(sparse.dims)
         if not 0 < prod(dims) <= MAX_TENSOR or min(dims) < 0:
@@ -332,15 +351,12 @@ def _fill_sparse(proto: onnx.ModelProto, path: str) -> None:
 
 def _check_names(proto: onnx.ModelProto, path: str) -> None:
     """Raise E302 unless each tensor has one producer; the structural checker may stop before this check."""
-    initializers = {tensor.name for tensor in proto.graph.initializer}
-    written = [value.name for value in proto.graph.input if value.name not in initializers]
-    written += [tensor.name for tensor in proto.graph.initializer]
-    written += [name for node in proto.graph.node for name in node.output if name]
-    known: set[str] = set()
-    for name in written:
-        if name in known:
-            raise _invalid_model_error(path, f"the tensor '{name}' is written twice")
-        known.add(name)
+    stored = {tensor.name for tensor in proto.graph.initializer}
+    writes = Counter(value.name for value in proto.graph.input if value.name not in stored)
+    writes.update(tensor.name for tensor in proto.graph.initializer)
+    writes.update(name for node in proto.graph.node for name in node.output if name)
+    for name in (name for name, count in writes.items() if count > 1):
+        raise _invalid_model_error(path, f"the tensor '{name}' is written twice")
 
 
 def _expanded_nodes(proto: onnx.ModelProto, path: str) -> int:
@@ -392,10 +408,14 @@ def _data_inputs(proto: onnx.ModelProto, path: str, initialized: set[str]) -> li
         if not tensor.HasField("shape"):
             what = f"input '{value.name}' has no shape"
             raise N2D2Error("E305", what, where=Location(path), remedy="export the model with the shapes of its inputs")
-        dims = [d.dim_value if d.dim_value > 0 else None for d in tensor.shape.dim]
         kind = _input_kind(proto.graph, value.name, tensor.elem_type)
-        inputs.append(OnnxInput(value.name, (1, *dims[1:]), tensor.elem_type, tuple(dims), kind))
+        inputs.append(OnnxInput(value.name, tensor.elem_type, declared_dims(value), kind))
     return inputs
+
+
+def declared_dims(value: onnx.ValueInfoProto) -> Dims:
+    """Return the declared shape of a tensor."""
+    return tuple(dim.dim_value if dim.dim_value > 0 else None for dim in value.type.tensor_type.shape.dim)
 
 
 def _common_batch(inputs: Sequence[OnnxInput]) -> int | None:
@@ -411,10 +431,8 @@ def _input_kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
         return _cast_kind(graph, name)
     if element_type in _IMAGES:
         readers = [node.op_type for node in graph.node if name in node.input]
-        is_byte = element_type in _BYTES
-        if readers and all(
-            reader in _IMAGE_READERS or (is_byte and ("Linear" in reader or "Integer" in reader)) for reader in readers
-        ):
+        words = ("Linear", "Integer") if element_type in _BYTES else ()
+        if readers and all(reader in _IMAGE_READERS or any(word in reader for word in words) for reader in readers):
             return ""
     return onnx.helper.tensor_dtype_to_np_dtype(element_type).name
 
@@ -422,8 +440,8 @@ def _input_kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
 def _cast_kind(graph: onnx.GraphProto, name: str) -> str:
     """Return the integer kind to which all consumers cast a float input; "" if they differ or a branch reads it."""
     readers = [node for node in graph.node if name in node.input]
-    inner = any(attribute.HasField("g") or attribute.graphs for node in graph.node for attribute in node.attribute)
-    if inner or not all(node.op_type == "Cast" for node in readers) or name in {one.name for one in graph.output}:
+    others = [node for node in readers if node.op_type != "Cast"]
+    if others or any(map(has_graphs, graph.node)) or name in {one.name for one in graph.output}:
         return ""
     kinds = {attribute.i for node in readers for attribute in node.attribute if attribute.name == "to"}
     (kind,) = kinds if len(kinds) == 1 else (0,)

@@ -15,8 +15,8 @@ from onnx import helper
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel, to_array
-from n2d2py.graph import Graph
+from n2d2py.frontend.onnx.model import Dims, OnnxInput, OnnxModel, declared_dims, to_array
+from n2d2py.graph import Graph, elements
 from n2d2py.operators.reshape import Reshape
 
 Pair = tuple[str, str]
@@ -59,8 +59,7 @@ def propose_constants(model: OnnxModel) -> str:
 def fix_inputs(model: OnnxModel, text: str) -> None:
     """Make inputs constants: `text` is NAME:VALUE,NAME:VALUE,... of -constants, or of the export parameter Constants.
 
-    Raises:
-        N2D2Error: E316 a name that is not an input, or a value that does not fit its type.
+    Raises N2D2Error: E316 a name that is not an input, or a value that does not fit its type.
     """
     for name, value in _parse_pairs(model, text, "Constants", "sr:16000"):
         match = next((one for one in model.inputs if one.name == name), None)
@@ -87,8 +86,7 @@ def find_states(model: OnnxModel, text: str) -> None:
 
     `text` is INPUT:OUTPUT,..., "none", or empty to match by name.
 
-    Raises:
-        N2D2Error: E316 a name that is not an input or output, a duplicate name, or a model with no input but states.
+    Raises N2D2Error: E316 a name that is not an input or output, a duplicate name, or a model with no input but states.
     """
     asked = text.strip()
     if model.states:  # the file says them
@@ -106,7 +104,7 @@ def find_states(model: OnnxModel, text: str) -> None:
         log.notice(text, model.path, ", ".join(f"{output} -> {name}" for name, output in pairs))
     inputs, outputs = {one.name: one for one in model.inputs}, {one.name: one for one in model.proto.graph.output}
     paired = {name for pair in pairs for name in pair}
-    shapes = {one.name: tuple(_declared_dims(one)) for one in outputs.values()}
+    shapes = {one.name: declared_dims(one) for one in outputs.values()}
     model.inputs = [one for one in model.inputs if one.name not in paired]
     model.inputs += [_with_output_sizes(inputs[name], shapes[output]) for name, output in pairs]
     ordered = [one for one in outputs.values() if one.name not in paired] + [outputs[output] for _, output in pairs]
@@ -116,11 +114,12 @@ def find_states(model: OnnxModel, text: str) -> None:
     model.batch = 1 if model.batch is None else model.batch
 
 
-def check_states(model: OnnxModel, sizes: dict[str, int]) -> None:
-    """Raise E316 if the sizes of a state before and after a call differ; `sizes` by input and output."""
-    for name, output in model.states:
-        if sizes[name] != sizes[output]:
-            what = f"the state '{name}' has {sizes[name]} elements, '{output}', which it becomes, {sizes[output]}"
+def check_states(model: OnnxModel, graph: Graph) -> None:
+    """Raise E316 if the sizes of a state before and after a call differ."""
+    for (name, output), *ends in zip(model.states, graph.state_inputs, graph.state_outputs, strict=True):
+        before, after = (elements(graph.shape(tensor)) for tensor in ends)
+        if before != after:
+            what = f"the state '{name}' has {before} elements, '{output}', which it becomes, {after}"
             raise _states_error(model, what, "name the pairs with States=INPUT:OUTPUT,..., or States=none")
 
 
@@ -132,10 +131,8 @@ def keep_state_images(graph: Graph) -> None:
             continue
         image = maker.inputs[0]
         shapes = {graph.shape(image), *(graph.shape(node.output) for node in readers)}
-        taken = (
-            image in graph.inputs or image in graph.outputs or graph.consumers(becoming) or graph.outputs.count(becoming) > 1
-        )
-        if len(shapes) > 1 or len(graph.shape(image)) < 3 or taken:
+        is_used = image in (*graph.inputs, *graph.outputs) or graph.consumers(becoming) or graph.outputs.count(becoming) > 1
+        if len(shapes) > 1 or len(graph.shape(image)) < 3 or is_used:
             continue
         graph.tensors[state_input] = replace(graph.tensors[state_input], shape=graph.shape(image))
         for node in readers:
@@ -164,12 +161,12 @@ def _parse_pairs(model: OnnxModel, text: str, key: str, example: str) -> list[Pa
     pairs = []
     for part in filter(None, (one.strip() for one in text.split(","))):
         # names of ONNX may hold colons: the last one separates, or of a pair the one that makes both names known
-        cuts = [match.start() for match in re.finditer(":", part)]
+        splits = [(part[: colon.start()], part[colon.end() :]) for colon in re.finditer(":", part)]
         known = {one.name for one in model.inputs}
-        split = next((cut for cut in cuts if part[:cut] in known), cuts[-1] if cuts else -1)
-        if split < 1 or split == len(part) - 1:
+        name, other = next((pair for pair in splits if pair[0] in known), (splits or [("", "")])[-1])
+        if not (name and other):
             raise _states_error(model, f"{key}: '{part}' is not a pair", f"write {key}={example}")
-        pairs.append((part[:split].strip(), part[split + 1 :].strip()))
+        pairs.append((name.strip(), other.strip()))
     return pairs
 
 
@@ -177,7 +174,7 @@ def _match_names(model: OnnxModel) -> list[Pair]:
     """Return the pairs that names determine uniquely: one output for one input, of matching shapes."""
     names = {one.name: _split_name(one.name, _OLD_MARKS) for one in model.inputs if not one.kind}
     outputs = {name: _split_name(name, _NEW_MARKS) for name in model.outputs}
-    shapes = {one.name: tuple(_declared_dims(one)) for one in model.proto.graph.output}
+    shapes = {one.name: declared_dims(one) for one in model.proto.graph.output}
     inputs = {one.name: one for one in model.inputs}
     pairs = []
     for name, (meaning, _) in names.items():
@@ -195,22 +192,16 @@ def _split_name(name: str, marks: frozenset[str]) -> tuple[frozenset[str], bool]
     return frozenset(split) - marks, bool(marks.intersection(split))
 
 
-def _shapes_agree(first: tuple[int | None, ...], second: tuple[int | None, ...]) -> bool:
+def _shapes_agree(first: Dims, second: Dims) -> bool:
     """True if two shapes agree in their known sizes; a shape without axes is unknown."""
-    return not second or (
-        len(first) == len(second) and all(a is None or b is None or a == b for a, b in zip(first, second, strict=True))
-    )
+    pairs = zip(first, second, strict=False)
+    return not second or (len(first) == len(second) and all(None in pair or pair[0] == pair[1] for pair in pairs))
 
 
-def _declared_dims(value) -> list[int | None]:
-    return [dim.dim_value if dim.dim_value > 0 else None for dim in value.type.tensor_type.shape.dim]
-
-
-def _with_output_sizes(value: OnnxInput, output: tuple[int | None, ...]) -> OnnxInput:
+def _with_output_sizes(value: OnnxInput, output: Dims) -> OnnxInput:
     """Return the input with open sizes from its output, else 1 (one sequence)."""
     others = output if len(output) == len(value.dims) else (None,) * len(value.dims)
-    dims = tuple(size or other or 1 for size, other in zip(value.dims, others, strict=True))
-    return OnnxInput(value.name, (1, *dims[1:]), value.element_type, dims, value.kind)
+    return replace(value, dims=tuple(size or other or 1 for size, other in zip(value.dims, others, strict=True)))
 
 
 def _list_inputs(model: OnnxModel) -> str:

@@ -2,20 +2,27 @@
 
 The onnx package defines the number and types of inputs, the attributes and their types, and shape inference. The check of the
 whole model (model.py) stops at a tolerated unknown operator, and knows no shapes. Here each node is checked with the shapes of
-its inputs.
+its inputs. Calls of the onnx package that may hang or crash on a crafted file are tried in a resource-limited subprocess.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from math import isfinite
+from tempfile import TemporaryFile
 from typing import Any
 
 import onnx
+from google.protobuf.message import Message
 from onnx import TensorProto
 
-from n2d2py.contracts.onnx.skeleton import walk_nodes
+from n2d2py.contracts.onnx.skeleton import has_graphs, walk_nodes
 from n2d2py.errors import ErrorList, Location, N2D2Error
 
 TOLERATED = (
@@ -51,8 +58,7 @@ def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
 
     Call it before shape inference: the onnx package ends the process on some invalid attributes.
 
-    Raises:
-        ErrorList, N2D2Error: E314 for the nodes that violate their definition.
+    Raises ErrorList, N2D2Error: E314 for the nodes that violate their definition.
     """
     context = onnx.checker.C.CheckerContext()
     context.ir_version = proto.ir_version
@@ -97,14 +103,10 @@ def check_bounds(proto: onnx.ModelProto, path: str) -> None:
     """Check the axes, counts and equations of all nodes, including functions, as `check_structure` does.
 
     Shape inference of Einsum does not terminate on an equation with dots other than an ellipsis.
-
-    Raises:
-        ErrorList, N2D2Error: E314.
     """
-    bodies = [proto.graph.node, *(function.node for function in proto.functions)]
+    nodes = [*proto.graph.node, *(node for function in proto.functions for node in function.node)]
     wrong = [
         misfit_error(node, path, f"its attribute {attribute.name} is {attribute.i or attribute.s}")
-        for nodes in bodies
         for node in walk_nodes(nodes)
         for attribute in node.attribute
         if (attribute.name in _BOUNDS and not _BOUNDS[attribute.name][0] <= attribute.i <= _BOUNDS[attribute.name][1])
@@ -113,12 +115,9 @@ def check_bounds(proto: onnx.ModelProto, path: str) -> None:
     ErrorList.raise_if(wrong)
 
 
-def _find_misfit(proto: onnx.NodeProto, context: Any) -> str | None:
-    if any(a.type in (a.GRAPH, a.GRAPHS) for a in proto.attribute):
+def _find_misfit(node: onnx.NodeProto, context: Any) -> str | None:
+    if has_graphs(node):
         return None  # its graphs would be checked without the names around them
-    node = onnx.NodeProto()
-    node.CopyFrom(proto)
-    node.domain = "" if proto.domain == "ai.onnx" else proto.domain
     try:
         onnx.checker.check_node(node, context)
     except onnx.checker.ValidationError as error:
@@ -138,26 +137,80 @@ def _find_misfit(proto: onnx.NodeProto, context: Any) -> str | None:
     return None
 
 
-def misfit_error(proto: onnx.NodeProto, path: str, text: str) -> N2D2Error:
-    what = f"node {proto.op_type} does not conform to its operator ({text[:200]})"
-    where = Location(path, None, next(filter(None, proto.output), proto.name))
+def misfit_error(node: onnx.NodeProto, path: str, text: str) -> N2D2Error:
+    """Return E314 for a node that violates its operator definition; `text` says how."""
+    what = f"node {node.op_type} does not conform to its operator ({text[:200]})"
+    where = Location(path, None, next(filter(None, node.output), node.name))
     return N2D2Error("E314", what, where=where, remedy="export the model again, or check it with onnx.checker")
 
 
-def check_texts(message: object) -> str | None:
-    """Return the first string of a protobuf message that is not UTF-8, escaped; None if all are."""
-    for field, value in message.ListFields():  # type: ignore[attr-defined]
+def check_texts(message: Message, path: str) -> None:
+    """Raise E302 if a string of a protobuf message is not UTF-8."""
+    for field, value in message.ListFields():
         if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
             continue
-        for one in value if _is_list(value) else (value,):
-            if field.type == field.TYPE_MESSAGE:
-                result = check_texts(one)
-                if result is not None:
-                    return result
-            elif not isinstance(one, str):
-                return one.decode("ascii", "backslashreplace")
-    return None
+        for one in (value,) if isinstance(value, (str, bytes, Message)) else value:
+            if isinstance(one, Message):
+                check_texts(one, path)
+            elif isinstance(one, bytes):
+                what = f"its text '{one.decode('ascii', 'backslashreplace')[:60]}' is not UTF-8"
+                raise N2D2Error("E302", what, where=Location(path), remedy="export or download the model again")
 
 
-def _is_list(value: object) -> bool:
-    return not isinstance(value, (str, bytes)) and hasattr(value, "__len__")
+# ---- trial runs in a subprocess -----------------------------------------------------------------
+_SECONDS = 10
+_BYTES = 4 << 30
+
+
+def check_terminates(call: Callable[[], object], what: str, where: Location) -> None:
+    """Run `call` in a forked process, which discards results and exceptions; skipped on platforms without fork.
+
+    Raises N2D2Error: E317 the call exceeds 10 seconds or 4 GiB, or ends the process.
+    """
+    if not hasattr(os, "fork"):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads: the copy has none, and needs none
+        child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            _set_limits()
+            call()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        text = f"shape inference of {what} exceeds {_SECONDS} seconds or {_BYTES >> 30} GiB"
+        raise N2D2Error("E317", text, where=where, remedy="export the model again; the file may be malicious")
+
+
+def run_limited(call: Callable[[], onnx.ModelProto], what: str, where: Location) -> onnx.ModelProto:
+    """Return the model that `call` returns in a forked process; without fork or after an exception, call it here.
+
+    Raises N2D2Error: as `check_terminates`.
+    """
+    with TemporaryFile() as results:
+
+        def write_result() -> None:
+            data = call().SerializeToString()
+            try:
+                results.write(data)
+                results.flush()
+            except OSError:
+                results.truncate(0)
+
+        check_terminates(write_result, what, where)
+        results.seek(0)
+        data = results.read()
+    return onnx.ModelProto.FromString(data) if data else call()
+
+
+def _set_limits() -> None:
+    import resource
+
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_SECONDS)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError, ValueError), open("/proc/self/statm", "rb") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + _BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from math import prod
 
@@ -10,11 +10,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, TypeProto, helper, numpy_helper, shape_inference
 
-from n2d2py.contracts.onnx.tensors import Tensors, Unsupported
+from n2d2py.contracts.onnx.skeleton import has_graphs
+from n2d2py.contracts.onnx.tensors import Tensors, Unsupported, element_name
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.folding import MAX_SHAPE_SIZE
-from n2d2py.frontend.onnx.trial import check_terminates
-from n2d2py.frontend.onnx.validation import definition_version, misfit_error
+from n2d2py.frontend.onnx.validation import check_terminates, definition_version, misfit_error
 from n2d2py.graph.graph import check_size
 from n2d2py.graph.shapes import MAX_TENSOR, Shape
 
@@ -40,7 +40,7 @@ class Validator:
         self.shapes: dict[str, Shape] = {}
         self.empty: dict[str, Shape] = {}
 
-    def check(self, proto: onnx.NodeProto) -> N2D2Error | None:
+    def check(self, node: onnx.NodeProto) -> N2D2Error | None:
         """Check types and shapes against the operator definition.
 
         Returns:
@@ -50,55 +50,48 @@ class Validator:
             N2D2Error: E314 for several values where one is required, or implausible numbers; E240 for a result above the size limit.
             Unsupported: for a constant above that limit.
         """
-        node = onnx.NodeProto()
-        node.CopyFrom(proto)
-        node.domain = "" if proto.domain == "ai.onnx" else proto.domain
-        has_graphs = any(a.type in (a.GRAPH, a.GRAPHS) for a in node.attribute)
-        if has_graphs or node.domain or not onnx.defs.has(node.op_type):
+        if has_graphs(node) or node.domain or not onnx.defs.has(node.op_type):
             return None
         schema = onnx.defs.get_schema(node.op_type, definition_version(node.op_type, self._tensors.model.opset), "")
         for index in _SCALARS.get(node.op_type, ()):
             name = node.input[index] if index < len(node.input) else ""
             if name in self._tensors.constants and self._tensors.constants[name].size != 1:
-                raise self._error(proto, f"its input '{name}' is not a single value")
-        parameters = list(_parameters(proto, schema))
-        wrong = self._type_error(proto, parameters)
-        return wrong or self._shape_error(node, schema, parameters)
+                raise self._error(node, f"its input '{name}' is not a single value")
+        # the last declaration may be variadic
+        parameters = [(n, schema.inputs[min(index, len(schema.inputs) - 1)]) for index, n in enumerate(node.input) if n]
+        return self._type_error(node, parameters) or self._shape_error(node, schema, parameters)
 
-    def _error(self, proto: onnx.NodeProto, text: str) -> N2D2Error:
-        return misfit_error(proto, self._tensors.model.path, text)
+    def _error(self, node: onnx.NodeProto, text: str) -> N2D2Error:
+        return misfit_error(node, self._tensors.model.path, text)
 
     # ---- types ----------------------------------------------------------------------------
-    def _type_error(self, proto: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
+    def _type_error(self, node: onnx.NodeProto, parameters: list[_Parameter]) -> N2D2Error | None:
         """Return the error if constants or typed tensors violate their declared types, or differ where these must agree."""
         same: dict[str, tuple[str, str]] = {}
         for name, parameter in parameters:
             kind, allowed = self._type(name), _allowed_types(parameter)
             if kind is None and self._is_real(name) and "float" not in allowed:
-                return self._error(proto, f"its input '{name}' contains real numbers, not {' or '.join(allowed)}")
+                return self._error(node, f"its input '{name}' contains real numbers, not {' or '.join(allowed)}")
             if kind is None:
                 continue
             if kind not in allowed and _class(kind) not in {_class(text) for text in allowed}:
-                return self._error(proto, f"its input '{name}' contains {kind}, not {' or '.join(allowed)}")
+                return self._error(node, f"its input '{name}' contains {kind}, not {' or '.join(allowed)}")
             if not parameter.is_homogeneous:
                 continue
             other, first = same.setdefault(parameter.type_str, (kind, name))
             of_network = any(p.type_str == parameter.type_str and self._tensors.is_tensor(n) for n, p in parameters)
             if kind == "string" and of_network:
-                return self._error(proto, f"its input '{name}' contains strings")
+                return self._error(node, f"its input '{name}' contains strings")
             if _class(kind) != _class(other) or (_class(kind) == "i" and kind != other):
-                return self._error(proto, f"its inputs '{first}' of {other} and '{name}' of {kind} must have the same type")
+                return self._error(node, f"its inputs '{first}' of {other} and '{name}' of {kind} must have the same type")
         return None
 
     def _type(self, name: str) -> str | None:
         """Return the ONNX type name of a tensor; None if it is unknown, or for a real tensor of the network."""
-        tensors = self._tensors
-        if name in tensors.constants:
-            dtype = tensors.constants[name].dtype
-            return (
-                "string" if dtype.kind in "OUS" else TensorProto.DataType.Name(helper.np_dtype_to_tensor_dtype(dtype)).lower()
-            )
-        return (tensors.kind_of(name) or None) if tensors.is_tensor(name) else None
+        if name in self._tensors.constants:
+            dtype = self._tensors.constants[name].dtype
+            return "string" if dtype.kind in "OUS" else element_name(helper.np_dtype_to_tensor_dtype(dtype)).lower()
+        return (self._tensors.kind_of(name) or None) if self._tensors.is_tensor(name) else None
 
     def _is_real(self, name: str) -> bool:
         """True if an untyped tensor of the network has real numbers that are not dequantized integers of the file."""
@@ -108,7 +101,6 @@ class Validator:
 
     # ---- shapes ---------------------------------------------------------------------------
     def _shape_error(self, node: onnx.NodeProto, schema: onnx.defs.OpSchema, parameters: list[_Parameter]) -> N2D2Error | None:
-        """Infer the shapes of the results, independent of type widths."""
         tensors, described = self._tensors, self._describe_inputs(node, parameters)
         if described is None:
             return None
@@ -116,7 +108,7 @@ class Validator:
         opsets, version = [helper.make_opsetid("", tensors.model.opset)], max(tensors.model.proto.ir_version, 4)
         infer = partial(shape_inference.infer_node_outputs, schema, node, types, data, opset_imports=opsets, ir_version=version)
         is_wild = _has_implausible_numbers(node, data.values())
-        if (is_wild and node.op_type not in _CLAMPED) or any(a.name == "equation" or a.type == a.GRAPH for a in node.attribute):
+        if (is_wild and node.op_type not in _CLAMPED) or any(a.name == "equation" for a in node.attribute):
             check_terminates(infer, f"the node {node.op_type}", Location(tensors.model.path, None, node.output[0]))
         try:
             results = infer()
@@ -158,7 +150,6 @@ class Validator:
         return types, data
 
     def _keep_shape(self, node: onnx.NodeProto, name: str, result: TypeProto, is_constant: bool) -> N2D2Error | None:
-        """Check and keep the inferred shape of a result; `is_constant`: of constants alone."""
         known = all(dim.HasField("dim_value") for dim in result.tensor_type.shape.dim)
         dims = [dim.dim_value if dim.HasField("dim_value") else 1 for dim in result.tensor_type.shape.dim]
         if any(size < 0 for size in dims):
@@ -174,19 +165,11 @@ class Validator:
         return None
 
 
-def _parameters(proto: onnx.NodeProto, schema: onnx.defs.OpSchema) -> Iterator[_Parameter]:
-    """Yield the inputs that are present, with their declarations; the last declaration may be variadic."""
-    declared = schema.inputs
-    for index, name in enumerate(proto.input):
-        if name:
-            yield name, declared[min(index, len(declared) - 1)]
-
-
 def _has_implausible_numbers(node: onnx.NodeProto, data: Iterable[TensorProto]) -> bool:
     """True if an attribute or a constant is so large that a converter could loop or exhaust the memory."""
-    attributes = (number for a in node.attribute for number in (a.i, *a.ints))
-    constants = (number for tensor in data for number in np.abs(numpy_helper.to_array(tensor).astype(np.float64)).reshape(-1))
-    return any(abs(number) > _MAX_PLAUSIBLE for numbers in (attributes, constants) for number in numbers)
+    if any(abs(number) > _MAX_PLAUSIBLE for a in node.attribute for number in (a.i, *a.ints)):
+        return True
+    return any((np.abs(numpy_helper.to_array(one).astype(np.float64)) > _MAX_PLAUSIBLE).any() for one in data)
 
 
 def _allowed_types(parameter: onnx.defs.OpSchema.FormalParameter) -> list[str]:

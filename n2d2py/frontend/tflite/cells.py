@@ -68,7 +68,6 @@ def recognize_cell(body: TfliteFile) -> RecurrentCell | None:
 
 
 def _find_sums(body: TfliteFile) -> dict[int, _Sum]:
-    """Return the sums of a graph by tensor index."""
     sums: dict[int, _Sum] = {}
     for variable, position in enumerate(body.inputs):
         tensor = body.tensors[position]
@@ -78,9 +77,9 @@ def _find_sums(body: TfliteFile) -> dict[int, _Sum]:
         values = tensor.real_values() if tensor.values is not None and tensor.dtype.kind in "fi" else None
         if values is not None and values.size == (tensor.shape or (1,))[-1]:
             sums[position] = _Sum({}, values.reshape(-1).astype(np.float64))
-    for operator in body.operators:
-        results = _operator_sums(body, operator, sums)
-        sums.update(zip(operator.outputs, results, strict=False))
+    for op in body.operators:
+        results = _operator_sums(body, op, sums)
+        sums.update(zip(op.outputs, results, strict=False))
     return sums
 
 
@@ -88,61 +87,54 @@ def _of(factor: _Factor, size: int) -> _Sum:
     return _Sum({factor: np.eye(size)}, np.zeros(size))
 
 
-def _operator_sums(body: TfliteFile, operator: TfliteOperator, known_sums: dict[int, _Sum]) -> list[_Sum]:
+def _operator_sums(body: TfliteFile, op: TfliteOperator, known_sums: dict[int, _Sum]) -> list[_Sum]:
     """Return the sums that an operator computes; none for other functions."""
-    code = operator.code
-    x, *rest = [known_sums.get(index) for index in operator.inputs] or [None]
-    tensors, size = (
-        [body.tensors[index] for index in operator.inputs if index >= 0],
-        body.tensors[operator.outputs[0]].shape[-1:],
-    )
-    if code == "GATHER" and size and all(index in body.inputs for index in operator.inputs) and not operator.option(0):
-        variables = tuple(body.inputs.index(index) for index in operator.inputs)
+    code = op.code
+    x, *rest = [known_sums.get(index) for index in op.inputs] or [None]
+    tensors, size = ([body.tensors[index] for index in op.inputs if index >= 0], body.tensors[op.outputs[0]].shape[-1:])
+    if code == "GATHER" and size and all(index in body.inputs for index in op.inputs) and not op.options.integer(0):
+        variables = tuple(body.inputs.index(index) for index in op.inputs)
         return [_of(_Factor(code, (), variables), size[0])] if len(tensors[0].shape) == 3 and not tensors[1].shape else []
     if code == "SPLIT":
-        return _split_sum(body, operator, known_sums)
+        return _split_sum(body, op, known_sums)
     if x is None or not size:
         return []
     if code in ("FULLY_CONNECTED", "BATCH_MATMUL"):
         weights = tensors[1].real_values() if len(tensors) > 1 and tensors[1].values is not None else None
-        return _product_sum(operator, x, weights, rest[1:])
+        return _product_sum(op, x, weights, rest[1:])
     if code in _FUNCTIONS:
         return [_of(_Factor(code, (x,)), size[0])]
-    if code in ("ADD", "SUB", "MUL") and rest[0] is not None and not operator.option(0, "<b"):
+    if code in ("ADD", "SUB", "MUL") and rest[0] is not None and not op.options.integer(0, "<b"):
         if code == "MUL":
             return [_of(_Factor(code, (x, rest[0])), size[0])]
-        return [x.plus(rest[0], 1 if code == "ADD" else -1)] if _sizes_match(x, rest[0], size[0]) else []
+        fits = all(len(each.bias) == size[0] or not each.terms for each in (x, rest[0]))  # or broadcast constants
+        return [x.plus(rest[0], 1 if code == "ADD" else -1)] if fits else []
     if code == "RESHAPE" and len(x.bias) == size[0]:
         return [x]
     if code in ("STRIDED_SLICE", "SLICE"):
         lines = np.broadcast_to(np.arange(len(x.bias)), tensors[0].shape)
         bounds = [tensor.values for tensor in tensors[1:] if tensor.values is not None]
-        computed = compute_values(operator, tensors[0], [lines, *bounds])
+        computed = compute_values(op, tensors[0], [lines, *bounds])
         return [] if computed is None else [x.times(np.eye(len(x.bias))[computed.reshape(-1, *size)[0]])]
     return []
 
 
-def _product_sum(operator: TfliteOperator, x: _Sum, weights: np.ndarray | None, biases: Sequence[_Sum | None]) -> list[_Sum]:
-    dense = operator.code == "FULLY_CONNECTED"
-    if weights is None or weights.ndim != 2 or (dense and operator.option(0, "<b")):
+def _product_sum(op: TfliteOperator, x: _Sum, weights: np.ndarray | None, biases: Sequence[_Sum | None]) -> list[_Sum]:
+    dense = op.code == "FULLY_CONNECTED"
+    if weights is None or weights.ndim != 2 or (dense and op.options.integer(0, "<b")):
         return []
-    product = x.times(weights if dense or operator.option(1, "<B") else weights.T)
-    if not biases or operator.inputs[2] < 0:
+    product = x.times(weights if dense or op.options.integer(1, "<B") else weights.T)
+    if not biases or op.inputs[2] < 0:
         return [product]
     return [] if biases[0] is None else [product.plus(biases[0], 1)]
 
 
-def _split_sum(body: TfliteFile, operator: TfliteOperator, known_sums: dict[int, _Sum]) -> list[_Sum]:
-    axis, x = body.tensors[operator.inputs[0]].values, known_sums.get(operator.inputs[1])
-    rank = len(body.tensors[operator.inputs[1]].shape)
+def _split_sum(body: TfliteFile, op: TfliteOperator, known_sums: dict[int, _Sum]) -> list[_Sum]:
+    axis, x = body.tensors[op.inputs[0]].values, known_sums.get(op.inputs[1])
+    rank = len(body.tensors[op.inputs[1]].shape)
     if x is None or axis is None or int(axis) % rank != rank - 1:
         return []
-    return [x.times(part) for part in np.split(np.eye(len(x.bias)), len(operator.outputs))]
-
-
-def _sizes_match(left: _Sum, right: _Sum, size: int) -> bool:
-    """True if both have the size of the result, or are broadcast constants."""
-    return all(len(each.bias) == size or not each.terms for each in (left, right))
+    return [x.times(part) for part in np.split(np.eye(len(x.bias)), len(op.outputs))]
 
 
 # ---- formulas -----------------------------------------------------------------------------------
@@ -199,11 +191,10 @@ def _match_gru(h: int, total: _Sum) -> RecurrentCell | None:
 
 
 def _match_rnn(h: int, total: _Sum) -> RecurrentCell | None:
-    for kind, activation in (("TANH", "Tanh"), ("RELU", "Relu")):
-        function = total.only(kind)
-        if function is not None:
-            return _build_cell("RNN", h, -1, [function.of[0]], [function.of[0]], activation=activation)
-    return None
+    function = total.only("TANH") or total.only("RELU")
+    if function is None:
+        return None
+    return _build_cell("RNN", h, -1, [function.of[0]], [function.of[0]], activation=function.kind.capitalize())
 
 
 def _build_cell(
@@ -220,10 +211,13 @@ def _build_cell(
     inputs, states = ([factor for factor in read if factor.kind == kind] for kind in ("GATHER", "STATE"))
     if len(inputs) != 1 or len(states) != 1 or len(read) != 2 or states[0].variables != (h,):
         return None
-    hidden, none = len(gates[0].bias), np.zeros((len(gates[0].bias), gates[0].terms.get(inputs[0], np.zeros((0, 0))).shape[1]))
-    weights = np.stack([gate.terms.get(inputs[0], none) for gate in gates])
-    recurrent_weights = np.stack([gate.terms.get(states[0], np.zeros((hidden, hidden))) for gate in recurrent])
-    biases = np.stack([gate.bias for gate in gates])
+    none = np.zeros((len(gates[0].bias), gates[0].terms.get(inputs[0], np.zeros((0, 0))).shape[1]))
+    zeros = np.zeros((len(none), len(none)))
+    stacks = (
+        [gate.terms.get(inputs[0], none) for gate in gates],
+        [gate.terms.get(states[0], zeros) for gate in recurrent],
+        [gate.bias for gate in gates],
+    )
+    weights, recurrent_weights, biases = (np.stack(each).astype(np.float32) for each in stacks)
     x, counter = inputs[0].variables
-    weights, recurrent_weights, biases = (each.astype(np.float32) for each in (weights, recurrent_weights, biases))
     return RecurrentCell(kind, x, counter, h, c, weights, recurrent_weights, biases, recurrent_bias, activation)

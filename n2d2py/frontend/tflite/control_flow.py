@@ -1,10 +1,12 @@
-"""Inlining of WHILE, IF and CALL of a .tflite file with constant conditions.
+"""Rewrites of a .tflite file before its translation: WHILE, IF and CALL inlined, dilated convolutions marked.
 
 Keras writes an LSTM or GRU as a WHILE over its steps. Values that depend only on constants and shapes are folded here.
+TensorFlow writes a dilated convolution as SPACE_TO_BATCH_ND, a convolution, and BATCH_TO_SPACE_ND.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import prod
@@ -16,6 +18,7 @@ from n2d2py.frontend.tflite.cells import RECURRENT_LOOP, recognize_cell
 from n2d2py.frontend.tflite.file import CALLS, RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile
 from n2d2py.frontend.tflite.known_values import compute_values
+from n2d2py.frontend.tflite.schema import VALID
 from n2d2py.naming import FreshNames
 
 _MAX_CALLS = 4096
@@ -32,13 +35,13 @@ def inline_graphs(main: TfliteFile) -> TfliteFile:
     """
     flat = _FlatGraph(main)
     places = {index: index for index in range(-1, len(main.tensors))}
-    for operator in main.operators:
+    for op in main.operators:
         try:
-            flat.add(operator, places, 0)
+            flat.add(op, places, 0)
         except RefusedOperator as reason:
-            what = f"{operator.code} cannot be imported: {reason}"
+            what = f"{op.code} cannot be imported: {reason}"
             remedy = "convert the model with a fixed number of steps and without conditions"
-            raise N2D2Error("E310", what, where=main.place(operator), remedy=remedy) from None
+            raise N2D2Error("E310", what, where=main.place(op), remedy=remedy) from None
     return flat.file(main, tuple(places[index] for index in main.outputs))
 
 
@@ -54,31 +57,30 @@ class _FlatGraph:
         self._parts: dict[int, tuple[TfliteOperator, int, list[int]]] = {}
         """By tensor: its CONCATENATION, the axis, the parts."""
 
-    def add(self, operator: TfliteOperator, places: dict[int, int], depth: int) -> None:
+    def add(self, op: TfliteOperator, places: dict[int, int], depth: int) -> None:
         """Add an operator whose tensors are at `places`; it may be inlined, folded or moved instead."""
-        inputs = tuple(places[index] for index in operator.inputs)
-        if operator.code in CALLS and not operator.custom:
-            results = self._run(operator, inputs, depth)
-            if len(results) != len(operator.outputs):
-                raise DamagedFile(f"{operator.code} has {len(operator.outputs)} results, its graph {len(results)}")
-            places.update(zip(operator.outputs, results, strict=True))
+        inputs = tuple(places[index] for index in op.inputs)
+        if op.code in CALLS and not op.custom:
+            results = self._run(op, inputs, depth)
+            if len(results) != len(op.outputs):
+                raise DamagedFile(f"{op.code} has {len(op.outputs)} results, its graph {len(results)}")
+            places.update(zip(op.outputs, results, strict=True))
             return
-        if depth and operator.code == "CAST" and len(inputs) == len(operator.outputs) == 1:
-            (output,) = operator.outputs
+        if depth and op.code == "CAST" and len(inputs) == len(op.outputs) == 1:
+            (output,) = op.outputs
             if self._tensors[inputs[0]].dtype == self._tensors[places[output]].dtype:
                 places[output] = inputs[0]
                 return
-        operator = replace(operator, inputs=inputs, outputs=tuple(places[index] for index in operator.outputs))
-        values = self._fold(operator)
+        op = replace(op, inputs=inputs, outputs=tuple(places[index] for index in op.outputs))
+        values = self._fold(op)
         if values is not None:
-            self._tensors[operator.outputs[0]] = replace(
-                self._tensors[operator.outputs[0]], values=values, shape=values.shape, is_open=False
-            )
-        elif operator.code == "CONCATENATION":
-            self._merge_concat(operator)
-        elif not (operator.code == "SLICE" and self._replace_slice(operator)):
-            self._size_moved(operator)
-            self._append(operator)
+            folded = self._tensors[op.outputs[0]]
+            self._tensors[op.outputs[0]] = replace(folded, values=values, shape=values.shape, is_open=False)
+        elif op.code == "CONCATENATION":
+            self._merge_concat(op)
+        elif not (op.code == "SLICE" and self._replace_slice(op)):
+            self._size_moved(op)
+            self._append(op)
 
     def file(self, main: TfliteFile, outputs: tuple[int, ...]) -> TfliteFile:
         """Return the main graph; outputs keep their names."""
@@ -89,21 +91,19 @@ class _FlatGraph:
                 self._tensors[index] = replace(self._tensors[index], name=name)
         return replace(main, tensors=tuple(self._tensors), operators=tuple(self._operators), outputs=outputs)
 
-    def _append(self, operator: TfliteOperator) -> None:
-        self._operators.append(replace(operator, index=len(self._operators)))
+    def _append(self, op: TfliteOperator) -> None:
+        self._operators.append(replace(op, index=len(self._operators)))
 
     def _tensor(self, tensor: TfliteTensor, name: str) -> int:
         self._tensors.append(replace(tensor, name=self._fresh(name)))
         return len(self._tensors) - 1
 
     # ---- calls ----------------------------------------------------------------------------------
-    def _run(self, operator: TfliteOperator, inputs: tuple[int, ...], depth: int) -> tuple[int, ...]:
-        if operator.options is None:
-            raise DamagedFile(f"{operator.code} names no graph")
-        first, last = (operator.options.integer(slot) for slot in (CALLS[operator.code][0], CALLS[operator.code][-1]))
-        if operator.code == "CALL":
+    def _run(self, op: TfliteOperator, inputs: tuple[int, ...], depth: int) -> tuple[int, ...]:
+        first, last = (op.options.integer(slot) for slot in (CALLS[op.code][0], CALLS[op.code][-1]))
+        if op.code == "CALL":
             return self._call_graph(first, inputs, depth)
-        if operator.code == "IF":
+        if op.code == "IF":
             return self._call_graph(first if self._truth(inputs[0]) else last, inputs[1:], depth)
         history = [inputs]
         while self._truth(*self._call_graph(first, history[-1], depth)):
@@ -130,12 +130,12 @@ class _FlatGraph:
         states = [index for index in (cell.h, cell.c) if index >= 0]
         outputs = [sequence, *(self._tensor(state, f"{self._tensors[results[index]].name}_last") for index in states[1:])]
         inputs = (x, *(history[0][index] for index in states))
-        self._append(TfliteOperator(0, RECURRENT_LOOP, inputs, tuple(outputs), None, cell=cell))
+        self._append(TfliteOperator(0, RECURRENT_LOOP, inputs, tuple(outputs), cell=cell))
         end = replace(state, shape=(), dtype=np.dtype(np.int32), values=np.array(steps - 1, np.int32))
-        self._append(TfliteOperator(0, "GATHER", (sequence, self._tensor(end, f"{first.name}_end")), (last,), None))
+        self._append(TfliteOperator(0, "GATHER", (sequence, self._tensor(end, f"{first.name}_end")), (last,)))
         for index, output in zip(states, (last, *outputs[1:]), strict=True):
             results[index] = output
-        producers = {output: operator for operator in self._operators for output in operator.outputs}
+        producers = {output: op for op in self._operators for output in op.outputs}
         hidden = [each[cell.h] for each in history[1:]]
         for index, result in enumerate(results):
             _, axis, parts = self._parts.get(result, (None, 0, [result]))
@@ -155,7 +155,6 @@ class _FlatGraph:
         return bool(values.item())
 
     def _call_graph(self, index: int, inputs: tuple[int, ...], depth: int) -> tuple[int, ...]:
-        """Return the results of a subgraph for tensors."""
         graph = self._graphs.get(index)
         if graph is None or len(graph.inputs) != len(inputs):
             raise DamagedFile(f"graph {index} is called with {len(inputs)} tensors, but is not there or takes others")
@@ -172,76 +171,74 @@ class _FlatGraph:
             if (index, position) not in self._constants:
                 self._constants[index, position] = self._tensor(tensor, tensor.name)
             places[position] = self._constants[index, position]
-        for operator in graph.operators:
-            self.add(operator, places, depth + 1)
+        for op in graph.operators:
+            self.add(op, places, depth + 1)
         return tuple(places[position] for position in graph.outputs)
 
     # ---- constant folding -----------------------------------------------------------------------
-    def _fold(self, operator: TfliteOperator) -> np.ndarray | None:
-        """Return the values of an operator's only result; None if they are unknown."""
-        if operator.custom or len(operator.outputs) != 1 or min(operator.inputs, default=-1) < 0:
+    def _fold(self, op: TfliteOperator) -> np.ndarray | None:
+        if op.custom or len(op.outputs) != 1 or min(op.inputs, default=-1) < 0:
             return None
-        output, tensors = self._tensors[operator.outputs[0]], [self._tensors[index] for index in operator.inputs]
+        output, tensors = self._tensors[op.outputs[0]], [self._tensors[index] for index in op.inputs]
         if output.refusal or output.is_quantized:
             return None
-        if operator.code in ("SHAPE", "RANK"):
+        if op.code in ("SHAPE", "RANK"):
             shape = tensors[0].shape
             known = not tensors[0].is_open and not tensors[0].refusal
-            return np.array(shape if operator.code == "SHAPE" else len(shape), output.dtype) if known else None
+            return np.array(shape if op.code == "SHAPE" else len(shape), output.dtype) if known else None
         values = [tensor.values for tensor in tensors if tensor.values is not None and not tensor.is_quantized]
-        results = compute_values(operator, output, values) if len(values) == len(tensors) else None
+        results = compute_values(op, output, values) if len(values) == len(tensors) else None
         fits = results is not None and (output.is_open or results.shape == output.shape)
         return np.asarray(results, output.dtype) if fits else None
 
-    def _size_moved(self, operator: TfliteOperator) -> None:
+    def _size_moved(self, op: TfliteOperator) -> None:
         """Set the shape of a TRANSPOSE or EXPAND_DIMS, whose open batch may be after the first axis."""
-        move = {"TRANSPOSE": np.transpose, "EXPAND_DIMS": np.expand_dims}.get(operator.code)
-        if move is not None and len(operator.inputs) == 2:
-            source, axes = (self._tensors[index] for index in operator.inputs)
+        move = {"TRANSPOSE": np.transpose, "EXPAND_DIMS": np.expand_dims}.get(op.code)
+        if move is not None and len(op.inputs) == 2:
+            source, axes = (self._tensors[index] for index in op.inputs)
             if axes.values is not None and not source.is_open:
                 with suppress(ValueError):
-                    self._size(operator, move(np.broadcast_to(np.False_, source.shape), tuple(axes.values.reshape(-1))).shape)
+                    self._size(op, move(np.broadcast_to(np.False_, source.shape), tuple(axes.values.reshape(-1))).shape)
 
-    def _size(self, operator: TfliteOperator, shape: tuple[int, ...]) -> None:
+    def _size(self, op: TfliteOperator, shape: tuple[int, ...]) -> None:
         """Set the shape of the result of an operator if the file leaves it open."""
-        output = self._tensors[operator.outputs[0]]
+        output = self._tensors[op.outputs[0]]
         if output.is_open:
-            self._tensors[operator.outputs[0]] = replace(output, shape=shape, is_open=False)
+            self._tensors[op.outputs[0]] = replace(output, shape=shape, is_open=False)
 
-    def _merge_concat(self, operator: TfliteOperator) -> None:
+    def _merge_concat(self, op: TfliteOperator) -> None:
         """Merge a CONCATENATION with inputs that are concatenations along the same axis, and drop empty inputs."""
-        shape = self._tensors[operator.inputs[0]].shape if operator.inputs else ()
-        axis = operator.option(0)
-        if operator.option(1, "<b") or not -len(shape) <= axis < len(shape) or min(operator.inputs, default=-1) < 0:
-            return self._append(operator)
+        shape = self._tensors[op.inputs[0]].shape if op.inputs else ()
+        axis = op.options.integer(0)
+        if op.options.integer(1, "<b") or not -len(shape) <= axis < len(shape) or min(op.inputs, default=-1) < 0:
+            return self._append(op)
         axis, parts = axis % len(shape), []
-        for index in operator.inputs:
-            _, along, inner = self._parts.get(index, (operator, axis, [index]))
+        for index in op.inputs:
+            _, along, inner = self._parts.get(index, (op, axis, [index]))
             parts += inner if along == axis else [index]
         parts = [index for index in parts if self._tensors[index].is_open or prod(self._tensors[index].shape)]
-        if not parts or any(self._tensors[index].is_quantized for index in (*parts, operator.outputs[0])):
-            return self._append(operator)
-        self._parts[operator.outputs[0]] = (operator, axis, parts)
+        if not parts or any(self._tensors[index].is_quantized for index in (*parts, op.outputs[0])):
+            return self._append(op)
+        self._parts[op.outputs[0]] = (op, axis, parts)
         tensors = [self._tensors[index] for index in parts]
         if not any(tensor.is_open for tensor in tensors):
             size = sum(tensor.shape[axis] for tensor in tensors)
-            self._size(operator, (*tensors[0].shape[:axis], size, *tensors[0].shape[axis + 1 :]))
-        return self._append(replace(operator, inputs=tuple(parts)))
+            self._size(op, (*tensors[0].shape[:axis], size, *tensors[0].shape[axis + 1 :]))
+        return self._append(replace(op, inputs=tuple(parts)))
 
-    def _replace_slice(self, operator: TfliteOperator) -> bool:
+    def _replace_slice(self, op: TfliteOperator) -> bool:
         """Replace a SLICE of a concatenation by a CONCATENATION of the selected parts; return True if this is possible."""
-        match = self._parts.get(operator.inputs[0])
-        begins, sizes = (self._tensors[index].values if index >= 0 else None for index in (*operator.inputs, -1, -1)[1:3])
+        match = self._parts.get(op.inputs[0])
+        begins, sizes = (self._tensors[index].values if index >= 0 else None for index in (*op.inputs, -1, -1)[1:3])
         if match is None or begins is None or sizes is None:
             return False
         join, axis, parts = match
-        shape = self._tensors[operator.inputs[0]].shape
+        shape = self._tensors[op.inputs[0]].shape
         if not len(begins) == len(sizes) == len(shape) or any(self._tensors[index].is_open for index in parts):
             return False
         ends = [size if length == -1 else index + length for index, length, size in zip(begins, sizes, shape, strict=True)]
-        if any(
-            (index, end) != (0, size) for k, (index, end, size) in enumerate(zip(begins, ends, shape, strict=True)) if k != axis
-        ):
+        is_whole = [(begin, end) == (0, size) for begin, end, size in zip(begins, ends, shape, strict=True)]
+        if not all(whole for index, whole in enumerate(is_whole) if index != axis):
             return False
         parts_taken, start = [], 0
         for index in parts:
@@ -257,9 +254,68 @@ class _FlatGraph:
                 values = np.take(tensor.values, range(low, high), axis)
                 index = self._tensor(replace(tensor, values=values, shape=values.shape), tensor.name)
             parts_taken.append(index)
-        (output,) = operator.outputs
+        (output,) = op.outputs
         wanted = (*shape[:axis], sum(self._tensors[index].shape[axis] for index in parts_taken), *shape[axis + 1 :])
         self._tensors[output] = replace(self._tensors[output], shape=wanted, is_open=False)
         if parts_taken:
             self._merge_concat(replace(join, inputs=tuple(parts_taken), outputs=(output,)))
         return True
+
+
+# ---- dilated convolutions -----------------------------------------------------------------------
+_CONVOLUTIONS = {"CONV_2D": (1, 2, 4, 5), "DEPTHWISE_CONV_2D": (1, 2, 5, 6)}
+"""Option slots of strides and dilations."""
+_SINGLE_VALUES = "ADD MUL SUB RELU RELU6 RELU_N1_TO_1 LOGISTIC TANH PRELU LEAKY_RELU ELU HARD_SWISH".split()
+_NEW_AXIS = ("EXPAND_DIMS", "SQUEEZE", "RESHAPE")
+
+
+def mark_dilations(file: TfliteFile) -> TfliteFile:
+    """Return the file with the dilation of each convolution of a batch of blocks, and with open shapes around it.
+
+    The convolution of all x[i::d] is that of x with the dilation d. Operators on single values, and a new axis of 1, may stand
+    between it and the blocks.
+    """
+    readers: dict[int, list[TfliteOperator]] = {}
+    for op in file.operators:
+        for index in op.inputs:
+            readers.setdefault(index, []).append(op)
+    dilations: dict[int, tuple[int, int]] = {}
+    tensors = list(file.tensors)
+    for op in file.operators:
+        chain = _find_chain(file, op, readers) if op.code == "SPACE_TO_BATCH_ND" else []
+        block = file.tensors[op.inputs[1]].values if chain else None
+        if block is not None:
+            dilation = (int(block[0]) if block.size > 1 else 1, int(block[-1]))
+            dilations.update({each.index: dilation for each in chain})
+        for each in chain[:-1]:
+            tensors[each.output] = replace(tensors[each.output], is_open=True)
+    operators = tuple(replace(one, dilation=dilations.get(one.index, one.dilation)) for one in file.operators)
+    return replace(file, tensors=tuple(tensors), operators=operators)
+
+
+def _find_chain(file: TfliteFile, first: TfliteOperator, readers: Mapping[int, list[TfliteOperator]]) -> list[TfliteOperator]:
+    """Return the operators from a SPACE_TO_BATCH_ND to its BATCH_TO_SPACE_ND; empty if they are not a dilated convolution."""
+    chain = [first]
+    while chain[-1].code != "BATCH_TO_SPACE_ND":
+        result = chain[-1].outputs[0]
+        following = readers.get(result, [])
+        if len(following) != 1 or result in file.outputs or not _commutes(file, following[0], result):
+            return []
+        chain.append(following[0])
+    constants = [file.tensors[index].values for end in (first, chain[-1]) for index in end.inputs[1:]]
+    block, *others = [values for values in constants if values is not None]
+    is_dilation = sum(one.code in _CONVOLUTIONS for one in chain) == 1 and len(others) == 3 and np.array_equal(block, others[1])
+    return chain if is_dilation and block.size in (1, 2) and block.min() > 0 else []
+
+
+def _commutes(file: TfliteFile, op: TfliteOperator, tensor: int) -> bool:
+    """True if an operator computes the same of the samples of blocks as of the whole, with its dilation."""
+    if op.code in _CONVOLUTIONS:
+        steps = [op.options.integer(slot, default=1) for slot in _CONVOLUTIONS[op.code]]
+        return op.options.integer(0, "<b") == VALID and steps == [1, 1, 1, 1]
+    if op.code in _NEW_AXIS:
+        before, after = (file.tensors[index].shape for index in (tensor, op.outputs[0]))
+        return after == (*before[:1], 1, *before[1:]) or before == (*after[:1], 1, *after[1:])
+    others = [file.tensors[index] for index in op.inputs if index not in (-1, tensor)]
+    wide = any(one.values is None or one.values.size not in (1, one.shape[-1]) for one in others)
+    return op.code == "BATCH_TO_SPACE_ND" or (op.code in _SINGLE_VALUES and not wide)

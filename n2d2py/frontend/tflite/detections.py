@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -10,78 +9,57 @@ import numpy as np
 from onnx import TensorProto
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.lowering import Emitter, check_arity
+from n2d2py.frontend.tflite.lowering import Emitter
 from n2d2py.frontend.tflite.translation import Translation, lowers
 
+_COUNTS = ("num_classes", "max_detections", "max_classes_per_detection", "detections_per_class")
+_SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")
+_DEFAULTS = {"max_classes_per_detection": 1, "detections_per_class": 100, "use_regular_nms": False}
 
-@dataclass(frozen=True)
-class _Options:
-    """Options of the operator, by their names in the file."""
 
-    num_classes: int
-    max_detections: int
-    nms_score_threshold: float
-    nms_iou_threshold: float
-    y_scale: float
-    x_scale: float
-    h_scale: float
-    w_scale: float
-    max_classes_per_detection: int = 1
-    detections_per_class: int = 100
-    use_regular_nms: bool = False
+def _read_options(op: TfliteOperator) -> dict[str, Any]:
+    """Return the options of an operator, a FlexBuffers map. Raise RefusedOperator if they are damaged or implausible."""
+    from flatbuffers import flexbuffers
 
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Return (largest overlap, smallest score)."""
-        return self.nms_iou_threshold, self.nms_score_threshold
-
-    @classmethod
-    def of(cls, operator: TfliteOperator) -> _Options:
-        """Return the options of an operator, a FlexBuffers map. Raise RefusedOperator if they are damaged or implausible."""
-        from flatbuffers import flexbuffers
-
-        damaged = RefusedOperator(f"its options of {len(operator.custom_options)} bytes are damaged")
-        try:
-            options: Any = flexbuffers.Loads(operator.custom_options)
-            result = cls(**{field.name: options[field.name] for field in fields(cls) if field.name in options})
-            counts = (result.num_classes, result.max_detections, result.max_classes_per_detection, result.detections_per_class)
-            scales = np.array([result.y_scale, result.x_scale, result.h_scale, result.w_scale])
-            wrong = not all(isinstance(count, int) and 0 < count < 2**31 for count in counts)
-        except Exception:  # the reader raises whatever its bytes lead to
-            raise damaged from None
-        if wrong or not np.isfinite(scales).all() or not scales.all():
-            raise damaged
-        if result.max_classes_per_detection > 1 and not result.use_regular_nms:
-            raise RefusedOperator(f"max_classes_per_detection={result.max_classes_per_detection} is not supported")
-        return result
+    try:
+        given: Any = flexbuffers.Loads(op.custom_options)
+        options: dict[str, Any] = _DEFAULTS | given
+        counts = [options[name] for name in _COUNTS]
+        scales = np.array([options[name] for name in (*_SCALES, "nms_iou_threshold", "nms_score_threshold")])
+        wrong = not all(isinstance(count, int) and 0 < count < 2**31 for count in counts)
+        wrong = wrong or not np.isfinite(scales[:4]).all() or not scales[:4].all()
+    except Exception:  # the reader raises whatever its bytes lead to
+        wrong, options = True, {}
+    if wrong:
+        raise RefusedOperator(f"its options of {len(op.custom_options)} bytes are damaged")
+    if options["max_classes_per_detection"] > 1 and not options["use_regular_nms"]:
+        raise RefusedOperator(f"max_classes_per_detection={options['max_classes_per_detection']} is not supported")
+    return options
 
 
 @lowers("custom TFLite_Detection_PostProcess")
-def _detections(t: Translation, operator: TfliteOperator) -> None:
-    """Add boxes (1, M, 4) as y, x, y, x, classes (1, M), scores (1, M) and their number (1), padded with zeros.
-
-    Raises:
-        RefusedOperator: unsuitable inputs or outputs, or several classes of a box.
-    """
-    check_arity(operator, 3, 4)
-    options = _Options.of(operator)
-    encoded, scored, anchored = (t.tensor(index).shape for index in operator.inputs[:3])
-    classes, most = options.num_classes, options.max_detections
+def _detections(t: Translation, op: TfliteOperator) -> None:
+    """Add boxes (1, M, 4) as y, x, y, x, classes (1, M), scores (1, M) and their number (1), padded with zeros."""
+    op.check_arity(3, 4)
+    options = _read_options(op)
+    encoded, scored, anchored = (t.tensor(index).shape for index in op.inputs[:3])
+    classes, most = options["num_classes"], options["max_detections"]
+    limits = (options["nms_iou_threshold"], options["nms_score_threshold"])
     if len(encoded) != 3 or len(scored) != 3 or not (encoded[0] == scored[0] == 1 and encoded[1] == scored[1]):
         raise RefusedOperator(f"its boxes {encoded} and scores {scored} do not match")
     if encoded[2] < 4 or scored[2] < classes or anchored != (encoded[1], 4):
         raise RefusedOperator(f"its boxes {encoded}, scores {scored} and anchors {anchored} do not match {classes} classes")
-    for index, wanted in zip(operator.outputs, ((1, most, 4), (1, most), (1, most), (1,)), strict=True):
+    for index, wanted in zip(op.outputs, ((1, most, 4), (1, most), (1, most), (1,)), strict=True):
         (t.expect_shape if t.tensor(index).shape else t.set_shape)(index, wanted)  # old files declare none
     boxes = encoded[1]
-    emit = Emitter(t, t.tensor(operator.outputs[0]).name)
-    corners = _decode_boxes(t, operator, emit, options)
-    scores = emit.slice(t.real(operator.inputs[1]), scored[2] - classes, scored[2], 2)  # a background class is first
+    emit = Emitter(t, t.tensor(op.outputs[0]).name)
+    corners = _decode_boxes(t, op, emit, options)
+    scores = emit.slice(t.real(op.inputs[1]), scored[2] - classes, scored[2], 2)  # a background class is first
 
-    if options.use_regular_nms:
-        rows = min(options.detections_per_class, boxes) * classes
+    if options["use_regular_nms"]:
+        rows = min(options["detections_per_class"], boxes) * classes
         by_class = emit("Transpose", scores, perm=(0, 2, 1))
-        number, box = emit.suppress(corners, by_class, options.detections_per_class, options.limits)
+        number, box = emit.suppress(corners, by_class, options["detections_per_class"], limits)
         place = emit("Add", emit("Mul", number, emit.numbers([boxes])), box)
         selected = emit.gather(emit.reshape(by_class, classes * boxes), place)
         selected = emit("Where", emit("Less", box, emit.numbers([0])), emit.numbers([-np.inf], np.float32), selected)
@@ -90,7 +68,7 @@ def _detections(t: Translation, operator: TfliteOperator) -> None:
     else:
         rows = min(most, boxes)
         best = emit("ReduceMax", scores, emit.numbers([2]), keepdims=0)
-        number, box = emit.suppress(corners, emit.reshape(best, 1, 1, boxes), most, options.limits)
+        number, box = emit.suppress(corners, emit.reshape(best, 1, 1, boxes), most, limits)
         labels = emit("ArgMax", scores, axis=2, keepdims=0)
         number, selected = (emit.gather(emit.reshape(values, boxes), box) for values in (labels, best))
 
@@ -102,20 +80,20 @@ def _detections(t: Translation, operator: TfliteOperator) -> None:
         (emit("Where", used, emit("Cast", number, to=TensorProto.FLOAT), none), (1, most), (0, free)),
         (emit("Where", used, selected, none), (1, most), (0, free)),
     )
-    for index, (values, shape, pads) in zip(operator.outputs, results, strict=False):
+    for index, (values, shape, pads) in zip(op.outputs, results, strict=False):
         padded = emit("Pad", values, emit.numbers(pads)) if free else values
         t.result(index, partial(t.emit, "Reshape", [padded, emit.numbers(shape)]))
     count = emit("Cast", used, to=TensorProto.FLOAT)
-    t.result(operator.outputs[3], partial(t.emit, "ReduceSum", [count, emit.numbers([0])], keepdims=1))
+    t.result(op.outputs[3], partial(t.emit, "ReduceSum", [count, emit.numbers([0])], keepdims=1))
 
 
-def _decode_boxes(t: Translation, operator: TfliteOperator, emit: Emitter, options: _Options) -> str:
+def _decode_boxes(t: Translation, op: TfliteOperator, emit: Emitter, options: dict[str, Any]) -> str:
     """Decode boxes (1, N, 4) to (ymin, xmin, ymax, xmax) from offsets relative to anchors (y, x, height, width)."""
-    codes, anchors = t.real(operator.inputs[0]), t.real_values(operator.inputs[2])
+    codes, anchors = t.real(op.inputs[0]), t.tensor(op.inputs[2]).real_values()
     centers, sizes = anchors[None, :, :2], anchors[None, :, 2:]
-    steps = emit.numbers(sizes / np.array([options.y_scale, options.x_scale]), np.float32)
+    steps = emit.numbers(sizes / np.array([options["y_scale"], options["x_scale"]]), np.float32)
     middle = emit("Add", emit("Mul", emit.slice(codes, 0, 2, 2), steps), emit.numbers(centers, np.float32))
-    scales = emit.numbers([1 / options.h_scale, 1 / options.w_scale], np.float32)
+    scales = emit.numbers([1 / options["h_scale"], 1 / options["w_scale"]], np.float32)
     growth = emit("Exp", emit("Mul", emit.slice(codes, 2, 4, 2), scales))
     half = emit("Mul", growth, emit.numbers(sizes / 2, np.float32))
     return emit("Concat", emit("Sub", middle, half), emit("Add", middle, half), axis=2)

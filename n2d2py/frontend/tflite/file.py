@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.files import open_regular
-from n2d2py.frontend.tflite.flatbuffer import DamagedFile, FlatTable
-from n2d2py.frontend.tflite.schema import CUSTOM, IDENTIFIER, INT4, OPERATORS, OTHER_TYPES, TYPES
+from n2d2py.frontend.onnx.model import read_model
+from n2d2py.frontend.tflite.flatbuffer import NO_TABLE, DamagedFile, FlatTable
+from n2d2py.frontend.tflite.schema import ACTIVATIONS, CUSTOM, IDENTIFIER, INT4, LIMITS, OPERATORS, OTHER_TYPES, TYPES
 from n2d2py.frontend.tflite.sparse import dense_values
 from n2d2py.graph.shapes import Shape
 from n2d2py.naming import FreshNames
 
-_MOST_BYTES = 2**31
 _MOST_TABLES = 100_000
 _MOST_DIMENSIONS = 8
 _MOST_ELEMENTS = 2**31
@@ -59,13 +58,8 @@ class TfliteTensor:
 
     @property
     def is_quantized(self) -> bool:
-        """True if its integers have a scale."""
-        return self.scale.size > 0 and self.dtype.kind in "iu"
-
-    @property
-    def is_plain(self) -> bool:
-        """True for floats, truth values, and integers without a scale."""
-        return self.scale.size == 0
+        """True if it stores integers with a scale."""
+        return self.scale.size > 0
 
     def real_values(self) -> np.ndarray:
         """Return the dequantized values of a constant, float32. Raise RefusedOperator if the tensor is computed."""
@@ -81,15 +75,13 @@ class TfliteTensor:
 
 @dataclass(frozen=True, eq=False)
 class RecurrentCell:
-    """A recurrent cell.
+    """A recurrent cell, with the `kind` LSTM, GRU or RNN of ONNX.
 
     Attributes:
-        kind: LSTM, GRU or RNN of ONNX.
         x, counter: loop variables of the input sequence and of the position in it.
         h, c: loop variables of the hidden and cell state; c is -1 without one.
         weights, recurrent, biases: one for each gate in ONNX's order, (gates, hidden, size), (gates, hidden, hidden), (gates, hidden).
         recurrent_bias: of the last gate of a GRU with the reset gate after the product; None if it is before the product.
-        activation: activation of an RNN.
     """
 
     kind: str
@@ -116,7 +108,7 @@ class TfliteOperator:
     code: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    options: FlatTable | None
+    options: FlatTable = NO_TABLE
     custom: bool = False
     custom_options: bytes = b""
     cell: RecurrentCell | None = None
@@ -132,23 +124,24 @@ class TfliteOperator:
         """Return the only output. Raise RefusedOperator if there are several, or none."""
         return self._only(self.outputs)
 
-    def option(self, slot: int, kind: str = "<i", default: int = 0) -> int:
-        """Return an integer option."""
-        return default if self.options is None else self.options.integer(slot, kind, default)
-
-    def flag(self, slot: int, default: bool = False) -> bool:
-        """Return a Boolean option."""
-        return default if self.options is None else self.options.flag(slot, default)
-
-    def real(self, slot: int) -> float:
-        """Return a float32 option."""
-        return 0.0 if self.options is None else self.options.real(slot)
-
     def _only(self, ends: tuple[int, ...]) -> int:
         if len(ends) != 1:
             raise self.arity_error()
         (only,) = ends
         return only
+
+    def fused_limits(self, slot: int) -> tuple[float, float] | None:
+        """Return the limits of the fused activation of an option; None without one."""
+        number = self.options.integer(slot, "<b")
+        name = ACTIVATIONS[number] if 0 <= number < len(ACTIVATIONS) else f"number {number}"
+        if name != "NONE" and name not in LIMITS:
+            raise RefusedOperator(f"its fused activation {name} is not supported")
+        return LIMITS.get(name)
+
+    def check_arity(self, inputs: int, outputs: int = 1) -> None:
+        """Raise RefusedOperator for too few inputs, or another number of outputs."""
+        if len(self.inputs) < inputs or len(self.outputs) != outputs:
+            raise self.arity_error()
 
     def arity_error(self) -> RefusedOperator:
         """Return the error for a wrong number of inputs or outputs."""
@@ -183,84 +176,51 @@ class TfliteFile:
 
     def variables(self) -> dict[int, str]:
         """Return the names of variables, by the index of their handle tensors."""
-        return {
-            operator.outputs[0]: operator.options.text(1)
-            for operator in self.operators
-            if operator.code == "VAR_HANDLE" and operator.options is not None
-        }
+        return {one.outputs[0]: one.options.text(1) for one in self.operators if one.code == "VAR_HANDLE"}
 
     def called_graphs(self) -> set[int]:
         """Return the indexes of the subgraphs that its operators run."""
-        return {
-            operator.options.integer(slot)
-            for operator in self.operators
-            if operator.options is not None and not operator.custom
-            for slot in CALLS.get(operator.code, ())
-        }
+        calls = (operator for operator in self.operators if operator.code in CALLS and not operator.custom)
+        return {operator.options.integer(slot) for operator in calls for slot in CALLS[operator.code]}
 
 
 def read_tflite(path: Path) -> TfliteFile:
     """Return the tensors and operators of a file.
 
     Raises:
-        N2D2Error: E301 unreadable, E302 damaged or not a .tflite file, E310 subgraphs that the main graph does not use.
+        N2D2Error: E301 unreadable, E302 not a .tflite file, E310 subgraphs that the main graph does not use.
+        DamagedFile: a table is damaged, also when options of operators are read later.
     """
     name = str(path)
-    try:
-        with open_regular(path) as stream:
-            size = os.fstat(stream.fileno()).st_size
-            if size >= _MOST_BYTES:
-                raise _invalid_file_error(name, f"the file has {size:,} bytes, more than the limit of {_MOST_BYTES:,}")
-            data = stream.read()
-    except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        reason = "the TFLite file does not exist" if missing else f"the TFLite file cannot be read ({error.strerror})"
-        raise N2D2Error("E301", reason, where=Location(name), remedy="check the path") from None
+    data = read_model(path, "TFLite", "convert or download the model again")
     if data[4:8] != IDENTIFIER:
-        raise _invalid_file_error(name, "the file is damaged, truncated or not a TFLite model")
-    try:
-        return _parse(data, name)
-    except DamagedFile as damage:
-        raise damaged_error(name, damage) from None
-
-
-def damaged_error(path: str, damage: DamagedFile) -> N2D2Error:
-    """Return E302 for damage found while a table was read."""
-    return _invalid_file_error(path, f"the file is damaged or truncated ({damage})")
-
-
-def _invalid_file_error(path: str, what: str) -> N2D2Error:
-    return N2D2Error("E302", what, where=Location(path), remedy="convert or download the model again")
-
-
-def _parse(data: bytes, path: str) -> TfliteFile:
+        raise invalid_file_error(name, "the file is damaged, truncated or not a TFLite model")
     model = FlatTable.root(data)
     if model.integer(0, "<I") != 3:
-        raise _invalid_file_error(path, f"the schema of the file has version {model.integer(0, '<I')}, not 3")
+        raise invalid_file_error(name, f"the schema of the file has version {model.integer(0, '<I')}, not 3")
     graphs = model.tables(2, _MOST_TABLES)
     codes = [_operator_code(entry) for entry in model.tables(1, _MOST_TABLES)]
+    what = f"the file has {len(graphs)} graphs; supported are one graph, and others that it runs or that initialize variables"
+    unused = N2D2Error("E310", what, where=Location(name), remedy="convert the model with one signature")
     if not graphs:
-        raise _unused_graphs_error(path, len(graphs))
-    reader = _Reader(data, path, model.tables(4, _MOST_TABLES), codes)
-    main = reader.graph(graphs[0])
-    once = {one.options.integer(0) for one in main.operators if one.code == "CALL_ONCE" and one.options is not None}
-    others = {index: reader.graph(graphs[index]) for index in range(1, len(graphs))}
+        raise unused
+    read = partial(_read_graph, data, name, model.tables(4, _MOST_TABLES), codes)
+    main = read(graphs[0])
+    once = {one.options.integer(0) for one in main.operators if one.code == "CALL_ONCE"}
+    others = {index: read(graphs[index]) for index in range(1, len(graphs))}
     called, more = set(), main.called_graphs() & set(others)
     while more:
         called |= more
         more = {index for each in more for index in others[each].called_graphs() if index in others} - called
     if once | called != set(others):
-        raise _unused_graphs_error(path, len(graphs))
-    initial: dict[str, TfliteTensor] = {}
-    for index in sorted(once):
-        initial.update(_initial_values(others[index], index))
+        raise unused
+    initial = {key: tensor for index in sorted(once) for key, tensor in _initial_values(others[index], index).items()}
     return replace(main, initial=initial, graphs={index: others[index] for index in called})
 
 
-def _unused_graphs_error(path: str, count: int) -> N2D2Error:
-    what = f"the file has {count} graphs; supported are one graph, and others that it runs or that initialize variables"
-    remedy = "convert the model with one signature"
-    return N2D2Error("E310", what, where=Location(path), remedy=remedy)
+def invalid_file_error(path: str, what: str) -> N2D2Error:
+    """Return E302 for a file."""
+    return N2D2Error("E302", what, where=Location(path), remedy="convert or download the model again")
 
 
 def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
@@ -277,44 +237,30 @@ def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
     return values
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """Tables that all subgraphs of a file share."""
-
-    data: bytes
-    path: str
-    buffers: list[FlatTable]
-    codes: list[tuple[str, bool]]
-
-    def graph(self, graph: FlatTable) -> TfliteFile:
-        """Return one subgraph."""
-        tensors: list[TfliteTensor] = []
-        names = FreshNames()
-        for index, entry in enumerate(graph.tables(0, _MOST_TABLES)):
-            tensors.append(_read(entry, index, self.buffers, self.data, names, self.path))
-        count = len(tensors)
-        operators = []
-        for index, entry in enumerate(graph.tables(3, _MOST_TABLES)):
-            code = entry.integer(0, "<I")
-            if code >= len(self.codes):
-                raise DamagedFile(f"operator {index} has the code {code}, but the file has {len(self.codes)}")
-            name, custom = self.codes[code]
-            inputs, outputs = (tuple(map(int, entry.vector(slot, "<i4"))) for slot in (1, 2))
-            wrong = [position for position in (*inputs, *outputs) if not -1 <= position < count] + [
-                position for position in outputs if position < 0
-            ]
-            if wrong or not (outputs or name in _WITHOUT_RESULT):
-                raise DamagedFile(
-                    f"operator {index} names the tensors {', '.join(map(str, wrong)) or 'of no output'} of {count}"
-                )
-            options = entry.table(4) if entry.integer(3, "<B") else None
-            operators.append(TfliteOperator(index, name, inputs, outputs, options, custom, entry.vector(5, "u1").tobytes()))
-        ends = tuple(map(int, graph.vector(1, "<i4"))), tuple(map(int, graph.vector(2, "<i4")))
-        for what, indices in zip(("input", "output"), ends, strict=True):
-            if wrong := [position for position in indices if not 0 <= position < count]:
-                raise DamagedFile(f"the {what} {wrong[0]} is not one of the {count} tensors")
-        _check_order(operators, tensors, ends[0])
-        return TfliteFile(self.path, tuple(tensors), tuple(operators), *ends)
+def _read_graph(
+    data: bytes, path: str, buffers: list[FlatTable], codes: list[tuple[str, bool]], graph: FlatTable
+) -> TfliteFile:
+    names = FreshNames()
+    entries = enumerate(graph.tables(0, _MOST_TABLES))
+    tensors = [_read_tensor(entry, names(entry.text(3) or f"tensor_{index}"), buffers, data) for index, entry in entries]
+    count, operators = len(tensors), []
+    for index, entry in enumerate(graph.tables(3, _MOST_TABLES)):
+        code = entry.integer(0, "<I")
+        if code >= len(codes):
+            raise DamagedFile(f"operator {index} has the code {code}, but the file has {len(codes)}")
+        name, custom = codes[code]
+        inputs, outputs = (tuple(map(int, entry.vector(slot, "<i4"))) for slot in (1, 2))
+        wrong = [one for one in inputs if not -1 <= one < count] + [one for one in outputs if not 0 <= one < count]
+        if wrong or not (outputs or name in _WITHOUT_RESULT):
+            raise DamagedFile(f"operator {index} names the tensors {', '.join(map(str, wrong)) or 'of no output'} of {count}")
+        options = entry.table(4) if entry.integer(3, "<B") else NO_TABLE
+        operators.append(TfliteOperator(index, name, inputs, outputs, options, custom, entry.vector(5, "u1").tobytes()))
+    ends = tuple(map(int, graph.vector(1, "<i4"))), tuple(map(int, graph.vector(2, "<i4")))
+    for what, indices in zip(("input", "output"), ends, strict=True):
+        if wrong := [position for position in indices if not 0 <= position < count]:
+            raise DamagedFile(f"the {what} {wrong[0]} is not one of the {count} tensors")
+    _check_order(operators, tensors, ends[0])
+    return TfliteFile(path, tuple(tensors), tuple(operators), *ends)
 
 
 def _operator_code(entry: FlatTable) -> tuple[str, bool]:
@@ -336,15 +282,13 @@ def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], i
             if index >= 0 and index not in known and not constant and not tensors[index].refusal:
                 raise DamagedFile(f"operator {operator.index} reads '{tensors[index].name}', which no earlier operator writes")
         for index in operator.outputs:
+            name = tensors[index].name
             if index in known or tensors[index].values is not None:
-                raise DamagedFile(
-                    f"operator {operator.index} writes '{tensors[index].name}', which is written or constant already"
-                )
+                raise DamagedFile(f"operator {operator.index} writes '{name}', which is written or constant already")
             known.add(index)
 
 
-def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: FreshNames, path: str) -> TfliteTensor:
-    name = names(entry.text(3) or f"tensor_{index}")
+def _read_tensor(entry: FlatTable, name: str, buffers: list[FlatTable], data: bytes) -> TfliteTensor:
     shape = tuple(map(int, entry.vector(0, "<i4")))
     if len(shape) > _MOST_DIMENSIONS or any(size < 0 for size in shape) or prod(shape) > _MOST_ELEMENTS:
         raise DamagedFile(f"the tensor '{name}' has the shape {' x '.join(map(str, shape[:9]))}")
@@ -353,33 +297,28 @@ def _read(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, n
         raise DamagedFile(f"the tensor '{name}' has the buffer {offset} of {len(buffers)}")
     stored = _buffer_bytes(buffers[offset], data) if buffers else np.zeros(0, np.uint8)
     numbers = entry.table(4)
-    scale = numbers.vector(2, "<f4") if numbers is not None else np.zeros(0, np.float32)
-    zero = numbers.vector(3, "<i8") if numbers is not None else np.zeros(0, np.int64)
-    axis = numbers.integer(6) if numbers is not None and len(shape) > 1 else 0  # files give biases that of their weights
+    scale, zero = numbers.vector(2, "<f4"), numbers.vector(3, "<i8")
+    axis = numbers.integer(6) if len(shape) > 1 else 0  # files give biases that of their weights
     refusal = _refusal(entry, kind, numbers)
     dtype = TYPES.get(kind, np.dtype(np.float32))
-    if refusal and not entry.flag(5):
-        return TfliteTensor(name, shape, dtype, scale[:0], zero[:0], refusal=refusal)
-    if scale.size and dtype.kind in "iu":
+    if not scale.size or dtype.kind not in "iu" or (refusal and not entry.flag(5)):
+        scale, zero = scale[:0], zero[:0]
+    else:
         _check_scales(name, shape, 4 if kind == INT4 else 8 * dtype.itemsize, dtype.kind == "u", scale, zero, axis)
         zero = zero if zero.size else np.zeros(scale.size, np.int64)
-    else:
-        scale, zero = scale[:0], zero[:0]
+    tensor = TfliteTensor(name, shape, dtype, scale, zero, refusal=refusal)
     if refusal:
-        return TfliteTensor(name, shape, dtype, scale, zero, refusal=refusal)
+        return tensor
+    if entry.has(6):
+        listed = _constant_values(name, (stored.size // dtype.itemsize,), dtype, stored, False)
+        return replace(tensor, axis=axis, values=dense_values(entry.table(6), shape, listed, name))
     opened = entry.vector(7, "<i4") < 0
     is_open = bool(opened[1:].any() or (opened.any() and shape[:1] != (1,)))
-    sparsity = entry.table(6)
-    if sparsity is not None:
-        if kind == INT4:
-            return TfliteTensor(name, shape, dtype, scale[:0], zero[:0], refusal="is sparse and 4-bit")
-        listed = _constant_values(name, (stored.size // dtype.itemsize,), dtype, stored, False)
-        return TfliteTensor(name, shape, dtype, scale, zero, axis, dense_values(sparsity, shape, listed, name))
     values = _constant_values(name, shape, dtype, stored, kind == INT4) if stored.size else None
-    return TfliteTensor(name, shape, dtype, scale, zero, axis, values, is_open=is_open)
+    return replace(tensor, axis=axis, values=values, is_open=is_open)
 
 
-def _refusal(entry: FlatTable, kind: int, numbers: FlatTable | None) -> str:
+def _refusal(entry: FlatTable, kind: int, numbers: FlatTable) -> str:
     """Return the reason why a tensor is unusable, or ""; `numbers`: its quantization."""
     if kind not in TYPES:
         return f"is of type {OTHER_TYPES.get(kind, f'number {kind}')}"
@@ -387,7 +326,9 @@ def _refusal(entry: FlatTable, kind: int, numbers: FlatTable | None) -> str:
         return "is a variable, which keeps its value from run to run"
     if entry.integer(10, "<I"):
         return "has its values in another file, which is not supported"
-    return "is quantized without scale and zero point" if numbers is not None and numbers.integer(4, "<B") else ""
+    if entry.has(6) and kind == INT4:
+        return "is sparse and 4-bit"
+    return "is quantized without scale and zero point" if numbers.integer(4, "<B") else ""
 
 
 def _buffer_bytes(buffer: FlatTable, data: bytes) -> np.ndarray:

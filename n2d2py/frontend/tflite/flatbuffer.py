@@ -75,10 +75,10 @@ class FlatTable:
         """True if the field is present."""
         return self._place(slot) is not None
 
-    def table(self, slot: int) -> FlatTable | None:
-        """Return a table; None if it is absent."""
+    def table(self, slot: int) -> FlatTable:
+        """Return a table, an empty one if it is absent."""
         target = self._target(slot)
-        return None if target is None else FlatTable(self._data, target)
+        return NO_TABLE if target is None else FlatTable(self._data, target)
 
     def _vector(self, slot: int, width: int) -> tuple[int, int]:
         """Return (position of the first element, number of elements)."""
@@ -110,3 +110,7 @@ class FlatTable:
             return self._data[start : start + count].decode()
         except UnicodeDecodeError:
             raise DamagedFile(f"the text at {start} is not UTF-8") from None
+
+
+NO_TABLE = FlatTable(struct.pack("<HHi", 4, 4, 4), 4)
+"""A table without fields."""

@@ -1,20 +1,16 @@
-"""Helpers for operator translations: options, checks of inputs and outputs, results of a node."""
+"""Helpers for operator translations: nodes with generated names, results, slices, windows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.schema import ACTIVATIONS, SAME, VALID
-from n2d2py.frontend.tflite.translation import Translation, graph_axis
+from n2d2py.frontend.tflite.schema import SAME, VALID
+from n2d2py.frontend.tflite.translation import Limits, Translation, graph_axis
 from n2d2py.graph import Shape
-
-LIMITS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
-"""Limits of the activations that are clamps."""
 
 
 class Emitter:
@@ -26,11 +22,11 @@ class Emitter:
     def __call__(self, kind: str, *inputs: str, **attributes: Any) -> str:
         return self._t.emit(kind, inputs, self._t.fresh(f"{self._name}_{kind.lower()}"), **attributes)
 
-    def emit_two(self, kind: str, *inputs: str, **attributes: Any) -> tuple[str, str]:
+    def emit_two(self, kind: str, *inputs: str, **attributes: Any) -> list[str]:
         """Add a node with two results."""
-        first, second = (self._t.fresh(f"{self._name}_{kind.lower()}") for _ in range(2))
-        self._t.emit_many(kind, inputs, [first, second], **attributes)
-        return first, second
+        results = [self._t.fresh(f"{self._name}_{kind.lower()}") for _ in range(2)]
+        self._t.emit_many(kind, inputs, results, **attributes)
+        return results
 
     def numbers(self, values: object, kind: type = np.int64) -> str:
         """Add a constant."""
@@ -61,29 +57,6 @@ class Emitter:
         return number, box
 
 
-def fused_limits(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
-    """Return the limits of the fused activation."""
-    number = operator.option(slot, "<b")
-    name = ACTIVATIONS[number] if 0 <= number < len(ACTIVATIONS) else f"number {number}"
-    if name == "NONE":
-        return None
-    if name not in LIMITS:
-        raise RefusedOperator(f"its fused activation {name} is not supported")
-    return LIMITS[name]
-
-
-def check_arity(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None:
-    """Raise RefusedOperator for too few inputs, or another number of outputs."""
-    if len(operator.inputs) < inputs or len(operator.outputs) != outputs:
-        raise operator.arity_error()
-
-
-def input_shapes(t: Translation, operator: TfliteOperator, inputs: int) -> list[Shape]:
-    """Return the shapes of the first `inputs` inputs; raise RefusedOperator if there are fewer."""
-    check_arity(operator, inputs, len(operator.outputs))
-    return [t.tensor(index).shape for index in operator.inputs[:inputs]]
-
-
 def broadcast(shapes: Sequence[Shape]) -> Shape:
     """Return the broadcast shape; raise RefusedOperator if there is none."""
     try:
@@ -92,55 +65,62 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
         raise RefusedOperator(f"its inputs {' and '.join(map(str, shapes))} cannot be broadcast") from None
 
 
+_INNER = {"Conv": "rows", "Gemm": "flat"}
+"""Ending of the name of a result that is reshaped, by ONNX operator; others are "kept"."""
+
+
 def layer(
     t: Translation,
-    operator: TfliteOperator,
+    op: TfliteOperator,
     kind: str,
     inputs: Sequence[str | None],
     shape: Sequence[int] | None,
-    limits: tuple[float, float] | None = None,
+    limits: Limits = None,
+    made: Sequence[int] | None = None,
     **attributes: Any,
 ) -> None:
     """Add an ONNX node that produces the result, with the limits of a fused activation; inputs of None are dropped.
 
-    `shape`: that of the result, in the order of the file; None if it is checked already.
+    `shape`: that of the result, in the order of the file; None if it is checked already. `made`: that of the node, if it is
+    reshaped to `shape`.
     """
-    if shape is not None:
-        t.expect_shape(operator.output, shape)
     names = [name for name in inputs if name is not None]
-    t.result(operator.output, lambda name: t.emit(kind, names, name, **attributes), limits)
+
+    def add(output: str) -> str:
+        if shape is None or made is None or tuple(made) == tuple(shape):
+            return t.emit(kind, names, output, **attributes)
+        inner = t.emit(kind, names, t.fresh(f"{output}_{_INNER.get(kind, 'kept')}"), **attributes)
+        return t.reshape(inner, made, shape, output)
+
+    if shape is not None:
+        t.expect_shape(op.output, shape)
+    t.result(op.output, add, limits)
 
 
-def slices(
-    t: Translation, operator: TfliteOperator, begins: list[int], ends: list[int], steps: list[int], drop: set[int]
-) -> None:
-    """Add slices of every axis of the file; the axes `drop` are removed."""
-    shape = t.tensor(operator.inputs[0]).shape
-    ranges = [range(size)[begin:end:step] for size, begin, end, step in zip(shape, begins, ends, steps, strict=True)]
+def slices(t: Translation, op: TfliteOperator, index: Sequence[int | slice]) -> None:
+    """Add a slice of input 0 by an index for each axis of the file, as in NumPy: a number removes its axis."""
+    shape = t.tensor(op.inputs[0]).shape
+    ranges: list[range] = []
+    for one, size in zip(index, shape, strict=True):
+        if isinstance(one, int) and not -size <= one < size:
+            raise RefusedOperator(f"its index {one} is out of range for an axis of {size}")
+        ranges.append(range(one % size, one % size + 1) if isinstance(one, int) else range(size)[one])
     full = tuple(map(len, ranges))
-    declared = tuple(size for axis, size in enumerate(full) if axis not in drop)
-    t.expect_shape(operator.output, declared)
+    declared = tuple(size for size, one in zip(full, index, strict=True) if isinstance(one, slice))
     cut = [axis for axis, one in enumerate(ranges) if one != range(shape[axis])]
-    rows = [
-        t.constant(f"slice_{what}", np.array([function(axis) for axis in cut], np.int64))
-        for what, function in (
-            ("begins", lambda axis: ranges[axis].start),
-            ("ends", lambda axis: ranges[axis].stop if ranges[axis].stop >= 0 else -(2**31)),
-            ("axes", lambda axis: graph_axis(axis, len(shape))),
-            ("steps", lambda axis: ranges[axis].step),
-        )
-    ]
-    name = t.real(operator.inputs[0])
-    kind, inputs = ("Slice", [name, *rows]) if cut else ("Identity", [name])
-    t.result(operator.output, partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept"))
+    bounds = {
+        "begins": [ranges[axis].start for axis in cut],
+        "ends": [ranges[axis].stop if ranges[axis].stop >= 0 else -(2**31) for axis in cut],
+        "axes": [graph_axis(axis, len(shape)) for axis in cut],
+        "steps": [ranges[axis].step for axis in cut],
+    }
+    rows = [t.constant(f"slice_{what}", np.array(values, np.int64)) for what, values in bounds.items()]
+    layer(t, op, "Slice" if cut else "Identity", [t.real(op.inputs[0]), *(rows if cut else [])], declared, made=full)
 
 
-def slice_axis(t: Translation, operator: TfliteOperator, axis: int, begin: int, end: int, drop: bool = False) -> None:
-    """Add a slice of input 0 along one axis of the file; with `drop`, the axis is removed."""
-    shape = t.tensor(operator.inputs[0]).shape
-    begins, ends = [0] * len(shape), list(shape)
-    begins[axis], ends[axis] = begin, end
-    slices(t, operator, begins, ends, [1] * len(shape), {axis} if drop else set())
+def slice_axis(t: Translation, op: TfliteOperator, axis: int, part: int | slice) -> None:
+    """Add a slice of input 0 along one axis of the file; a number removes it."""
+    slices(t, op, [part if index == axis else slice(None) for index in range(len(t.tensor(op.inputs[0]).shape))])
 
 
 def find_windows(

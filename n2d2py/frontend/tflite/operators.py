@@ -7,28 +7,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteTensor
-from n2d2py.frontend.tflite.lowering import (
-    LIMITS,
-    Emitter,
-    check_arity,
-    find_windows,
-    fused_limits,
-    input_shapes,
-    layer,
-    slice_axis,
-    slices,
-)
-from n2d2py.frontend.tflite.schema import REFLECT, SAME, VALID, pairs
-from n2d2py.frontend.tflite.translation import Translation, file_axis, graph_axis, lowers
+from n2d2py.frontend.tflite.known_values import strided_index
+from n2d2py.frontend.tflite.lowering import Emitter, find_windows, layer, slice_axis, slices
+from n2d2py.frontend.tflite.schema import LIMITS, REFLECT, SAME, VALID, pairs
+from n2d2py.frontend.tflite.translation import Limits, Translation, file_axis, graph_axis, lowers
 from n2d2py.graph.shapes import Shape
 
 
 def _image(t: Translation, index: int) -> Shape:
-    """Return the shape of an image."""
     shape = t.tensor(index).shape
     if len(shape) != 4:
         raise RefusedOperator(f"its input has rank {len(shape)}, not 4")
@@ -36,15 +27,20 @@ def _image(t: Translation, index: int) -> Shape:
 
 
 # ---- windows ------------------------------------------------------------------------------------
-def _padding(operator: TfliteOperator) -> int:
-    return operator.option(0, "<b")
+def _padding(op: TfliteOperator) -> int:
+    return op.options.integer(0, "<b")
 
 
-def _bias(t: Translation, operator: TfliteOperator, outputs: int, weights: TfliteTensor) -> str | None:
+def _pair(op: TfliteOperator, slot: int) -> tuple[int, int]:
+    """Return the (vertical, horizontal) values of an option, which are in `slot` and the slot before."""
+    return op.options.integer(slot), op.options.integer(slot - 1)
+
+
+def _bias(t: Translation, op: TfliteOperator, outputs: int, weights: TfliteTensor) -> str | None:
     """Return the dequantized bias of a layer, input 2, in the scale of its accumulators."""
-    if len(operator.inputs) < 3 or operator.inputs[2] < 0:
+    if len(op.inputs) < 3 or op.inputs[2] < 0:
         return None
-    tensor, source = t.tensor(operator.inputs[2]), t.tensor(operator.inputs[0])
+    tensor, source = t.tensor(op.inputs[2]), t.tensor(op.inputs[0])
     if tensor.values is None:
         raise RefusedOperator("its bias is computed at run time")
     if tensor.values.size != outputs:
@@ -63,14 +59,11 @@ def _bias(t: Translation, operator: TfliteOperator, outputs: int, weights: Tflit
     return t.emit("DequantizeLinear", [t.constant(f"{name}_stored", values), scale], t.fresh(f"{name}_real"), axis=0)
 
 
-def _weights(t: Translation, operator: TfliteOperator, rank: int, axis: int = 0) -> TfliteTensor:
-    """Return the weights of a layer, input 1, whose scales are along the axis of its outputs.
-
-    Integer weights after floats (dynamic range) are dequantized. Raise RefusedOperator for float weights after integers, another
-    rank and other scales.
-    """
-    weights = t.tensor(operator.inputs[1])
-    if t.tensor(operator.inputs[0]).dtype.kind != "f" and weights.dtype.kind == "f":
+def _weights(t: Translation, op: TfliteOperator, rank: int, axis: int = 0) -> TfliteTensor:
+    """Return the weights of a layer, input 1, whose scales are along the axis of its outputs; those after floats are
+    dequantized (dynamic range)."""
+    weights = t.tensor(op.inputs[1])
+    if t.tensor(op.inputs[0]).dtype.kind != "f" and weights.dtype.kind == "f":
         raise RefusedOperator("its input is quantized, but its weights are float")
     if len(weights.shape) != rank or 0 in weights.shape:
         raise RefusedOperator(f"its weights have the shape {' x '.join(map(str, weights.shape))}")
@@ -80,64 +73,50 @@ def _weights(t: Translation, operator: TfliteOperator, rank: int, axis: int = 0)
 
 
 @lowers("CONV_2D", "DEPTHWISE_CONV_2D")
-def _conv(t: Translation, operator: TfliteOperator) -> None:
-    check_arity(operator, 2)
-    depthwise = operator.code == "DEPTHWISE_CONV_2D"
-    shape, weights = _image(t, operator.inputs[0]), _weights(t, operator, 4, 3 if depthwise else 0)
-    _, kh, kw, last = weights.shape
-    outputs = last if depthwise else weights.shape[0]
-    after = 1 if depthwise else 0
-    stride, dilation = (
-        (operator.option(2), operator.option(1)),
-        tuple(operator.option(5 + after - index, default=1) * operator.dilation[index] for index in (0, 1)),
-    )
-    sizes, pads = find_windows(_padding(operator), shape[1:3], (kh, kw), stride, dilation)
-    if depthwise:
-        groups = shape[3]
-        if weights.shape[0] != 1 or groups == 0 or outputs % groups:
-            raise RefusedOperator(f"its weights for {outputs} outputs do not fit {groups} channels")
-        multiplier = operator.option(3)
-        if multiplier not in (0, outputs // groups):
-            raise RefusedOperator(f"its multiplier is {multiplier}, its weights are those of {outputs // groups}")
-        order = (3, 0, 1, 2)
-    else:
-        if shape[3] == 0 or shape[3] % last or outputs % (shape[3] // last):
-            raise RefusedOperator(f"its weights of {last} channels do not fit {shape[3]}")
-        groups = shape[3] // last
-        order = (0, 3, 1, 2)
-    result, matrix = (shape[0], *sizes, outputs), t.parameter(weights, lambda values: values.transpose(order), 0)
-    inputs = [t.real(operator.inputs[0]), matrix, _bias(t, operator, outputs, weights)]
+def _conv(t: Translation, op: TfliteOperator) -> None:
+    op.check_arity(2)
+    depthwise = op.code == "DEPTHWISE_CONV_2D"
+    shape, weights = _image(t, op.inputs[0]), _weights(t, op, 4, 3 if depthwise else 0)
+    order = (3, 0, 1, 2) if depthwise else (0, 3, 1, 2)
+    outputs, each, kh, kw = (weights.shape[axis] for axis in order)  # each: channels of a group
+    after, groups, stride = (1 if depthwise else 0), shape[3] // each, _pair(op, 2)
+    dilation = tuple(op.options.integer(5 + after - axis, default=1) * op.dilation[axis] for axis in (0, 1))
+    sizes, pads = find_windows(_padding(op), shape[1:3], (kh, kw), stride, dilation)
+    if (depthwise and each != 1) or groups == 0 or shape[3] % each or outputs % groups:
+        raise RefusedOperator(f"its weights for {outputs} outputs of {each} channels do not fit {shape[3]} channels")
+    multiplier = op.options.integer(3) if depthwise else 0
+    if multiplier not in (0, outputs // groups):
+        raise RefusedOperator(f"its multiplier is {multiplier}, its weights are those of {outputs // groups}")
+    result, matrix = (shape[0], *sizes, outputs), t.parameter(weights, lambda values: values.transpose(order))
+    inputs = [t.real(op.inputs[0]), matrix, _bias(t, op, outputs, weights)]
     windows = {"kernel_shape": [kh, kw], "strides": stride, "dilations": dilation, "pads": pads, "group": groups}
-    layer(t, operator, "Conv", inputs, result, fused_limits(operator, 3 + after), **windows)
+    layer(t, op, "Conv", inputs, result, op.fused_limits(3 + after), **windows)
 
 
 @lowers("TRANSPOSE_CONV")
-def _transposed_conv(t: Translation, operator: TfliteOperator) -> None:
-    check_arity(operator, 3)
-    moved = replace(operator, inputs=(operator.inputs[2], operator.inputs[1], *operator.inputs[3:]))
-    _add_transposed_conv(t, moved, _padding(operator), (operator.option(2), operator.option(1)), fused_limits(operator, 3))
+def _transposed_conv(t: Translation, op: TfliteOperator) -> None:
+    op.check_arity(3)
+    moved = replace(op, inputs=(op.inputs[2], op.inputs[1], *op.inputs[3:]))
+    _add_transposed_conv(t, moved, _padding(op), _pair(op, 2), op.fused_limits(3))
 
 
 @lowers("custom Convolution2DTransposeBias")
-def _mediapipe_conv(t: Translation, operator: TfliteOperator) -> None:
+def _mediapipe_conv(t: Translation, op: TfliteOperator) -> None:
     """Translate MediaPipe's transposed convolution: options padding (1: SAME, 2: VALID), stride (horizontal, vertical)."""
-    check_arity(operator, 3)
-    if len(operator.custom_options) < 12:
-        raise RefusedOperator(f"its options of {len(operator.custom_options)} bytes are damaged")
-    padding, *stride = struct.unpack_from("<3i", operator.custom_options)
-    _add_transposed_conv(t, operator, {1: SAME, 2: VALID}.get(padding, -1), (stride[1], stride[0]), None)
+    op.check_arity(3)
+    if len(op.custom_options) < 12:
+        raise RefusedOperator(f"its options of {len(op.custom_options)} bytes are damaged")
+    padding, *stride = struct.unpack_from("<3i", op.custom_options)
+    _add_transposed_conv(t, op, {1: SAME, 2: VALID}.get(padding, -1), (stride[1], stride[0]), None)
 
 
-def _add_transposed_conv(
-    t: Translation, operator: TfliteOperator, padding: int, stride: tuple[int, int], limits: tuple[float, float] | None
-) -> None:
-    """Translate a transposed convolution: its inputs are a tensor, weights and an optional bias."""
-    source, weights = operator.inputs[0], _weights(t, operator, 4)
+def _add_transposed_conv(t: Translation, op: TfliteOperator, padding: int, stride: tuple[int, int], limits: Limits) -> None:
+    source, weights = op.inputs[0], _weights(t, op, 4)
     shape = _image(t, source)
     if weights.shape[3] != shape[3]:
         raise RefusedOperator(f"its weights {' x '.join(map(str, weights.shape))} do not fit {shape[3]} channels")
     outputs, kh, kw, _ = weights.shape
-    declared = _image(t, operator.output)
+    declared = _image(t, op.output)
     back, pads = find_windows(padding, declared[1:3], (kh, kw), stride, (1, 1))
     if tuple(back) != shape[1:3] or declared[3] != outputs or declared[0] != shape[0]:
         raise RefusedOperator(
@@ -146,93 +125,89 @@ def _add_transposed_conv(
     full = [(n - 1) * s + k for n, s, k in zip(shape[1:3], stride, (kh, kw), strict=True)]
     ends = [f - o - p for f, o, p in zip(full, declared[1:3], pads[:2], strict=True)]
     matrix = t.parameter(weights, lambda values: values.transpose(3, 0, 1, 2), 1)
-    inputs = [t.real(source), matrix, _bias(t, operator, outputs, weights)]
+    inputs = [t.real(source), matrix, _bias(t, op, outputs, weights)]
     crop, extra = [*pads[:2], *(max(end, 0) for end in ends)], [max(-end, 0) for end in ends]
     windows = {"kernel_shape": [kh, kw], "strides": stride, "pads": crop, "output_padding": extra}
-    layer(t, operator, "ConvTranspose", inputs, None, limits, **windows)
+    layer(t, op, "ConvTranspose", inputs, None, limits, **windows)
 
 
 @lowers("FULLY_CONNECTED")
-def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
-    check_arity(operator, 2)
-    source, weights = t.tensor(operator.inputs[0]), _weights(t, operator, 2)
-    if operator.option(1, "<b"):
+def _fully_connected(t: Translation, op: TfliteOperator) -> None:
+    op.check_arity(2)
+    source, weights = t.tensor(op.inputs[0]), _weights(t, op, 2)
+    if op.options.integer(1, "<b"):
         raise RefusedOperator("its weights are shuffled")
     if prod(source.shape) % weights.shape[1]:
         raise RefusedOperator(f"its weights {' x '.join(map(str, weights.shape))} do not fit {prod(source.shape)} elements")
     outputs, each = weights.shape
-    rows, limits = prod(source.shape) // each, fused_limits(operator, 0)
-    if t.tensor(operator.output).is_open:
-        t.set_shape(operator.output, (*(source.shape[:-1] if operator.flag(2) else (rows,)), outputs))
-    declared = t.tensor(operator.output).shape
+    rows, limits = prod(source.shape) // each, op.fused_limits(0)
+    if t.tensor(op.output).is_open:
+        t.set_shape(op.output, (*(source.shape[:-1] if op.options.flag(2) else (rows,)), outputs))
+    declared = t.tensor(op.output).shape
     if prod(declared) != rows * outputs or declared[-1:] != (outputs,):
         raise RefusedOperator(f"its result is {rows} x {outputs}, but is declared as {' x '.join(map(str, declared))}")
-    name, bias = t.real(operator.inputs[0]), _bias(t, operator, outputs, weights)
+    name, bias = t.real(op.inputs[0]), _bias(t, op, outputs, weights)
     by_rows = len(declared) > 2 and source.shape[:-1] == declared[:-1]  # a convolution of 1x1 over the rows
     ends: tuple[Shape, Shape] = ((rows, each), (rows, outputs))
     if by_rows:
         ends = (source.shape, declared) if len(declared) == 4 else ((1, rows, 1, each), (1, rows, 1, outputs))
-    inner = "rows" if by_rows else "flat"
     if source.shape != ends[0]:
-        name = t.reshape(name, source.shape, ends[0], t.fresh(f"{source.name}_{inner}"))
+        name = t.reshape(name, source.shape, ends[0], t.fresh(f"{source.name}_{'rows' if by_rows else 'flat'}"))
     matrix = t.parameter(weights, lambda values: values[:, :, None, None] if by_rows else values, 0)
-    inputs = [one for one in (name, matrix, bias) if one is not None]
+    inputs = [name, matrix, bias]
     kind, attributes = ("Conv", {"kernel_shape": [1, 1]}) if by_rows else ("Gemm", {"transB": 1})
-    product = partial(t.emit_shaped, kind, inputs, shape=ends[1], wanted=declared, inner=inner, **attributes)
-    t.result(operator.output, product, limits)
+    layer(t, op, kind, inputs, declared, limits, ends[1], **attributes)
 
 
 @lowers("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
-def _pool(t: Translation, operator: TfliteOperator) -> None:
-    check_arity(operator, 1)
-    shape = _image(t, operator.input)
-    kernel, stride = (operator.option(4), operator.option(3)), (operator.option(2), operator.option(1))
-    sizes, pads = find_windows(_padding(operator), shape[1:3], kernel, stride, (1, 1))
+def _pool(t: Translation, op: TfliteOperator) -> None:
+    op.check_arity(1)
+    shape = _image(t, op.input)
+    kernel, stride = _pair(op, 4), _pair(op, 2)
+    sizes, pads = find_windows(_padding(op), shape[1:3], kernel, stride, (1, 1))
     result = (shape[0], *sizes, shape[3])
-    kind, more = ("MaxPool", {}) if operator.code == "MAX_POOL_2D" else ("AveragePool", {"count_include_pad": 0})
+    kind, more = ("MaxPool", {}) if op.code == "MAX_POOL_2D" else ("AveragePool", {"count_include_pad": 0})
     window = {"kernel_shape": kernel, "strides": stride, "pads": pads, **more}
-    if operator.code != "L2_POOL_2D":
-        return layer(t, operator, kind, [t.real(operator.input)], result, fused_limits(operator, 5), **window)
-    emit, x = Emitter(t, t.tensor(operator.output).name), t.real(operator.input)
-    return layer(t, operator, "Sqrt", [emit(kind, emit("Mul", x, x), **window)], result, fused_limits(operator, 5))
+    if op.code != "L2_POOL_2D":
+        return layer(t, op, kind, [t.real(op.input)], result, op.fused_limits(5), **window)
+    emit, x = Emitter(t, t.tensor(op.output).name), t.real(op.input)
+    return layer(t, op, "Sqrt", [emit(kind, emit("Mul", x, x), **window)], result, op.fused_limits(5))
 
 
 # ---- elements -----------------------------------------------------------------------------------
-def _function(
-    kind: str, t: Translation, operator: TfliteOperator, limits: tuple[float, float] | None = None, **attributes
-) -> None:
-    layer(t, operator, kind, [t.real(operator.input)], t.tensor(operator.input).shape, limits, **attributes)
+def _function(kind: str, t: Translation, op: TfliteOperator, limits: Limits = None, **attributes) -> None:
+    layer(t, op, kind, [t.real(op.input)], t.tensor(op.input).shape, limits, **attributes)
 
 
 @lowers("RSQRT")
-def _rsqrt(t: Translation, operator: TfliteOperator) -> None:
-    t.expect_shape(operator.output, t.tensor(operator.input).shape)
-    name = t.real(operator.input)
-    t.result(operator.output, lambda output: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{output}_root"))], output))
+def _rsqrt(t: Translation, op: TfliteOperator) -> None:
+    t.expect_shape(op.output, t.tensor(op.input).shape)
+    name = t.real(op.input)
+    t.result(op.output, lambda output: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{output}_root"))], output))
 
 
 @lowers("LEAKY_RELU")
-def _leaky(t: Translation, operator: TfliteOperator) -> None:
-    _function("LeakyRelu", t, operator, alpha=operator.real(0))
+def _leaky(t: Translation, op: TfliteOperator) -> None:
+    _function("LeakyRelu", t, op, alpha=op.options.real(0))
 
 
 @lowers("GELU")
-def _gelu(t: Translation, operator: TfliteOperator) -> None:
-    _function("Gelu", t, operator, approximate="tanh" if operator.flag(0) else "none")
+def _gelu(t: Translation, op: TfliteOperator) -> None:
+    _function("Gelu", t, op, approximate="tanh" if op.options.flag(0) else "none")
 
 
 @lowers("LOCAL_RESPONSE_NORMALIZATION")
-def _response_norm(t: Translation, operator: TfliteOperator) -> None:
+def _response_norm(t: Translation, op: TfliteOperator) -> None:
     """Translate LOCAL_RESPONSE_NORMALIZATION; ONNX divides alpha by the number of channels."""
-    shape, size = _image(t, operator.input), 2 * operator.option(0) + 1
-    bias, alpha, beta = (operator.real(slot) for slot in (1, 2, 3))
-    layer(t, operator, "LRN", [t.real(operator.input)], shape, size=size, bias=bias, alpha=alpha * size, beta=beta)
+    shape, size = _image(t, op.input), 2 * op.options.integer(0) + 1
+    bias, alpha, beta = (op.options.real(slot) for slot in (1, 2, 3))
+    layer(t, op, "LRN", [t.real(op.input)], shape, size=size, bias=bias, alpha=alpha * size, beta=beta)
 
 
 @lowers("PRELU")
-def _prelu(t: Translation, operator: TfliteOperator) -> None:
-    shape, _ = input_shapes(t, operator, 2)
-    slopes, rank = t.tensor(operator.inputs[1]), len(shape)
+def _prelu(t: Translation, op: TfliteOperator) -> None:
+    shape, _ = t.input_shapes(op, 2)
+    slopes, rank = t.tensor(op.inputs[1]), len(shape)
     if slopes.values is None or len(slopes.shape) > rank:
         raise RefusedOperator("its slopes are computed at run time, or have more axes than its input")
     # ONNX broadcasts slopes to the input: without the axis of the batch
@@ -246,237 +221,215 @@ def _prelu(t: Translation, operator: TfliteOperator) -> None:
         stored = stored.reshape(full)
         return (stored.transpose(0, 3, 1, 2) if rank == 4 else stored)[0 if rank > 1 else slice(None)]
 
-    x = t.real(operator.inputs[0])
-    if slopes.is_plain or t.tensor(operator.output).is_plain or rank < 4:
+    x = t.real(op.inputs[0])
+    if not slopes.is_quantized or not t.tensor(op.output).is_quantized or rank < 4:
         constant = t.constant(f"{slopes.name}_values", first(slopes.real_values()))
-        layer(t, operator, "PRelu", [x, constant], shape)
+        layer(t, op, "PRelu", [x, constant], shape)
         return
     # one of two terms is zero, each rounded to the scale of the result
     zero = t.constant(f"{x}_zero", np.float32(0))
-    negative = t.in_grid(operator.inputs[0], t.emit("Min", [x, zero], t.fresh(f"{x}_negative")))
+    negative = t.in_grid(op.inputs[0], t.emit("Min", [x, zero], t.fresh(f"{x}_negative")))
     below = t.emit("Mul", [negative, t.parameter(slopes, first, 0)], t.fresh(f"{x}_below"))
     above = t.emit("Relu", [x], t.fresh(f"{x}_above"))
-    layer(t, operator, "Add", [t.in_grid(operator.output, term) for term in (above, below)], shape)
+    layer(t, op, "Add", [t.in_grid(op.output, term) for term in (above, below)], shape)
 
 
 @lowers("SOFTMAX", "LOG_SOFTMAX")
-def _softmax(t: Translation, operator: TfliteOperator) -> None:
-    shape, name = t.tensor(operator.input).shape, t.real(operator.input)
-    beta = operator.real(0)
-    if operator.code == "SOFTMAX" and beta != 1:
+def _softmax(t: Translation, op: TfliteOperator) -> None:
+    shape, name = t.tensor(op.input).shape, t.real(op.input)
+    beta = op.options.real(0)
+    if op.code == "SOFTMAX" and beta != 1:
         if not 0 < beta < 1e6:
             raise RefusedOperator(f"beta={beta:g} is not supported")
         factor = t.constant(f"{name}_beta", np.float32(beta))
         name = t.emit("Mul", [name, factor], t.fresh(f"{name}_scaled"))
-    kind = "Softmax" if operator.code == "SOFTMAX" else "LogSoftmax"
-    layer(t, operator, kind, [name], shape, axis=graph_axis(-1, len(shape)))
+    kind = "Softmax" if op.code == "SOFTMAX" else "LogSoftmax"
+    layer(t, op, kind, [name], shape, axis=graph_axis(-1, len(shape)))
 
 
 # ---- moves --------------------------------------------------------------------------------------
 @lowers("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
-def _reshape(t: Translation, operator: TfliteOperator) -> None:
+def _reshape(t: Translation, op: TfliteOperator) -> None:
     """Translate RESHAPE, SQUEEZE and EXPAND_DIMS, from the declared shape of the result, or from that which a RESHAPE gives."""
-    check_arity(operator, 1)
-    source = t.tensor(operator.inputs[0])
+    op.check_arity(1)
+    source = t.tensor(op.inputs[0])
     if source.values is not None:
         raise RefusedOperator("a constant input is not supported")
-    if t.tensor(operator.output).is_open:
-        t.set_shape(operator.output, _open_shape(t, operator, source.shape))
-    declared, name = t.tensor(operator.output).shape, t.real(operator.inputs[0])
+    if t.tensor(op.output).is_open:
+        t.set_shape(op.output, _open_shape(t, op, source.shape))
+    declared, name = t.tensor(op.output).shape, t.real(op.inputs[0])
     if source.dtype.kind == "c":
-        return t.bind(operator.output, Emitter(t, name).reshape(name, *declared, 2))
-    return t.result(operator.output, lambda output: t.reshape(name, source.shape, declared, output))
+        return t.bind(op.output, Emitter(t, name).reshape(name, *declared, 2))
+    return t.result(op.output, lambda output: t.reshape(name, source.shape, declared, output))
 
 
-def _open_shape(t: Translation, operator: TfliteOperator, shape: Shape) -> Sequence[int]:
-    """Return the shape of a result whose size the file leaves open."""
-    declared = t.tensor(operator.output).shape
-    if operator.dilation != (1, 1):
+def _open_shape(t: Translation, op: TfliteOperator, shape: Shape) -> Sequence[int]:
+    declared = t.tensor(op.output).shape
+    if op.dilation != (1, 1):
         return (*shape[:1], 1, *shape[1:]) if len(declared) > len(shape) else (*shape[:1], *shape[2:])
-    if operator.code != "RESHAPE" or len(operator.inputs) < 2:
+    if op.code != "RESHAPE" or len(op.inputs) < 2:
         return declared
-    sizes = t.numbers(operator.inputs[1], "shape")
+    sizes = t.numbers(op.inputs[1], "shape")
     rest = prod(size for size in sizes if size != -1)
     return [prod(shape) // max(rest, 1) if size == -1 else size for size in sizes]
 
 
 @lowers("CONCATENATION")
-def _concatenation(t: Translation, operator: TfliteOperator) -> None:
-    shapes = input_shapes(t, operator, max(1, len(operator.inputs)))
+def _concatenation(t: Translation, op: TfliteOperator) -> None:
+    shapes = t.input_shapes(op, max(1, len(op.inputs)))
     rank = len(shapes[0])
-    axis = file_axis(operator.option(0), rank)
+    axis = file_axis(op.options.integer(0), rank)
     size = sum(shape[axis] for shape in shapes if len(shape) == rank)
     for shape in shapes:
-        t.expect_shape(operator.output, (*shape[:axis], size, *shape[axis + 1 :]))
-    parts = [t.real(index) for index in operator.inputs]
-    layer(t, operator, "Concat", parts, None, fused_limits(operator, 1), axis=graph_axis(axis, rank))
+        t.expect_shape(op.output, (*shape[:axis], size, *shape[axis + 1 :]))
+    parts = [t.real(index) for index in op.inputs]
+    layer(t, op, "Concat", parts, None, op.fused_limits(1), axis=graph_axis(axis, rank))
 
 
 @lowers("PAD", "PADV2", "MIRROR_PAD")
-def _pad(t: Translation, operator: TfliteOperator) -> None:
-    shape, _ = input_shapes(t, operator, 2)
-    amounts = np.array(t.numbers(operator.inputs[1], "padding"), np.int64)
+def _pad(t: Translation, op: TfliteOperator) -> None:
+    shape, _ = t.input_shapes(op, 2)
+    amounts = np.array(t.numbers(op.inputs[1], "padding"), np.int64)
     if amounts.size != 2 * len(shape) or amounts.min(initial=0) < 0:
         raise RefusedOperator(f"its padding {amounts.tolist()[:10]} does not fit {len(shape)} axes")
     amounts = amounts.reshape(-1, 2)
     padded = [size + int(pads.sum()) for size, pads in zip(shape, amounts, strict=True)]
     if len(shape) == 4:
         amounts = amounts[[0, 3, 1, 2]]
-    inputs: list[str | None] = [t.real(operator.inputs[0]), t.constant("pads", amounts.T.reshape(-1))]
+    inputs: list[str | None] = [t.real(op.inputs[0]), t.constant("pads", amounts.T.reshape(-1))]
     mode = "constant"
-    if operator.code == "MIRROR_PAD":
-        if operator.option(0, "<b") != REFLECT and amounts.max(initial=0) > 0:
+    if op.code == "MIRROR_PAD":
+        if op.options.integer(0, "<b") != REFLECT and amounts.max(initial=0) > 0:
             raise RefusedOperator("mode SYMMETRIC is not supported")
         mode = "reflect"
-    if operator.code == "PADV2":
-        constant = (*operator.inputs, -1)[2]
+    if op.code == "PADV2":
+        constant = (*op.inputs, -1)[2]
         if t.values(constant, "value").size != 1:
             raise RefusedOperator(f"it has {t.values(constant, 'value').size} values")
-        inputs.append(t.constant("fill", t.real_values(constant).reshape(())))
-    layer(t, operator, "Pad", inputs, padded, mode=mode)
+        inputs.append(t.constant("fill", t.tensor(constant).real_values().reshape(())))
+    layer(t, op, "Pad", inputs, padded, mode=mode)
 
 
-def _reduction(kind: str, t: Translation, operator: TfliteOperator) -> None:
-    shape, _ = input_shapes(t, operator, 2)
+def _reduction(kind: str, t: Translation, op: TfliteOperator) -> None:
+    shape, _ = t.input_shapes(op, 2)
     rank = len(shape)
-    axes = t.numbers(operator.inputs[1], "axes")
+    axes = t.numbers(op.inputs[1], "axes")
     places = sorted({graph_axis(axis, rank) for axis in axes})
     over = {axis % rank for axis in axes}
     full = tuple(1 if axis in over else size for axis, size in enumerate(shape))
-    declared = full if operator.flag(0) else tuple(size for axis, size in enumerate(shape) if axis not in over)
-    t.expect_shape(operator.output, declared)
-    inputs = [t.real(operator.inputs[0]), t.constant("axes", np.array(places, np.int64))]
-    if operator.code in ("SUM", "REDUCE_PROD") and t.tensor(operator.inputs[0]).is_quantized:
+    declared = full if op.options.flag(0) else tuple(size for axis, size in enumerate(shape) if axis not in over)
+    inputs = [t.real(op.inputs[0]), t.constant("axes", np.array(places, np.int64))]
+    if op.code in ("SUM", "REDUCE_PROD") and t.tensor(op.inputs[0]).is_quantized:
         raise RefusedOperator("its input is quantized")
-    add = partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept", keepdims=1)
-    t.result(operator.output, add)
+    layer(t, op, kind, inputs, declared, made=full, keepdims=1)
 
 
 @lowers("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
-def _resize(t: Translation, operator: TfliteOperator) -> None:
-    check_arity(operator, 2)
-    shape = _image(t, operator.inputs[0])
-    sizes = t.numbers(operator.inputs[1], "size")
+def _resize(t: Translation, op: TfliteOperator) -> None:
+    op.check_arity(2)
+    shape = _image(t, op.inputs[0])
+    sizes = t.numbers(op.inputs[1], "size")
     if len(sizes) != 2 or min(sizes) < 1:
         raise RefusedOperator(f"its size is {sizes[:4]}")
-    linear = operator.code == "RESIZE_BILINEAR"
-    aligned, centred = (operator.flag(slot) for slot in ((2, 3) if linear else (0, 1)))
+    linear = op.code == "RESIZE_BILINEAR"
+    aligned, centred = (op.options.flag(slot) for slot in ((2, 3) if linear else (0, 1)))
     coordinates = "align_corners" if aligned else "half_pixel" if centred else "asymmetric"
-    attributes = {"mode": "linear" if linear else "nearest", "coordinate_transformation_mode": coordinates}
+    attributes: dict[str, Any] = {"mode": "linear" if linear else "nearest", "coordinate_transformation_mode": coordinates}
     if not linear:
         # with half pixels the middle of two is the next one, as floor(x + 0.5) is of TFLite's own coordinates
         attributes["nearest_mode"] = "round_prefer_ceil" if aligned or centred else "floor"
     target = t.constant("size", np.array([shape[0], shape[3], *sizes], np.int64))
-    inputs = [t.real(operator.inputs[0]), "", "", target]
-    layer(t, operator, "Resize", inputs, (shape[0], *sizes, shape[3]), None, **attributes)
+    inputs = [t.real(op.inputs[0]), "", "", target]
+    layer(t, op, "Resize", inputs, (shape[0], *sizes, shape[3]), None, **attributes)
 
 
 @lowers("TRANSPOSE")
-def _transpose(t: Translation, operator: TfliteOperator) -> None:
-    shape, _ = input_shapes(t, operator, 2)
-    order = t.numbers(operator.inputs[1], "order")
+def _transpose(t: Translation, op: TfliteOperator) -> None:
+    shape, _ = t.input_shapes(op, 2)
+    order = t.numbers(op.inputs[1], "order")
     if sorted(order) != list(range(len(shape))):
         raise RefusedOperator(f"its permutation {order[:8]} is invalid for rank {len(shape)}")
     perm = [graph_axis(order[axis], 4) for axis in (0, 3, 1, 2)] if len(shape) == 4 else order
-    layer(t, operator, "Transpose", [t.real(operator.inputs[0])], [shape[axis] for axis in order], perm=perm)
+    layer(t, op, "Transpose", [t.real(op.inputs[0])], [shape[axis] for axis in order], perm=perm)
 
 
 @lowers("STRIDED_SLICE")
-def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
-    shape, *_ = input_shapes(t, operator, 4)
-    begins, ends, steps = (
-        t.numbers(index, what) for index, what in zip(operator.inputs[1:], ("begin", "end", "steps"), strict=False)
-    )
-    if operator.option(2) or operator.option(3) or operator.flag(5):
-        raise RefusedOperator("ellipsis_mask, new_axis_mask and offset are not supported")
-    if not len(begins) == len(ends) == len(steps) == len(shape) or 0 in steps:
+def _strided_slice(t: Translation, op: TfliteOperator) -> None:
+    shape, *_ = t.input_shapes(op, 4)
+    names = ("begin", "end", "steps")
+    bounds = [t.numbers(index, what) for index, what in zip(op.inputs[1:], names, strict=False)]
+    if any(len(one) != len(shape) for one in bounds) or 0 in bounds[2]:
         raise RefusedOperator(f"its begin, end and steps do not fit {len(shape)} axes")
-    masks, drop = [operator.option(slot) for slot in (0, 1)], set()
-    for axis, size in enumerate(shape):
-        if masks[0] >> axis & 1:
-            begins[axis] = 0 if steps[axis] > 0 else -1
-        if operator.option(4) >> axis & 1:
-            begin = begins[axis] + size * (begins[axis] < 0)
-            if not 0 <= begin < size:
-                raise RefusedOperator(f"its index {begins[axis]} is out of range for an axis of {size}")
-            begins[axis], ends[axis], steps[axis] = begin, begin + 1, 1
-            drop.add(axis)
-            continue
-        if masks[1] >> axis & 1:
-            ends[axis] = size if steps[axis] > 0 else -size - 1
-    slices(t, operator, begins, ends, steps, drop)
+    slices(t, op, strided_index(op, *bounds))
 
 
 @lowers("SLICE")
-def _slice(t: Translation, operator: TfliteOperator) -> None:
-    shape, *_ = input_shapes(t, operator, 3)
-    begins, sizes = t.numbers(operator.inputs[1], "begin"), t.numbers(operator.inputs[2], "size")
+def _slice(t: Translation, op: TfliteOperator) -> None:
+    shape, *_ = t.input_shapes(op, 3)
+    begins, sizes = t.numbers(op.inputs[1], "begin"), t.numbers(op.inputs[2], "size")
     if not len(begins) == len(sizes) == len(shape) or any(not 0 <= index <= n for index, n in zip(begins, shape, strict=True)):
         raise RefusedOperator(f"its begin and size do not fit {len(shape)} axes")
     ends = [n if size == -1 else begin + size for begin, size, n in zip(begins, sizes, shape, strict=True)]
     if any(not begin <= end <= n for begin, end, n in zip(begins, ends, shape, strict=True)):
         raise RefusedOperator("its begin and size exceed its input")
-    slices(t, operator, begins, ends, [1] * len(shape), set())
+    slices(t, op, list(map(slice, begins, ends)))
 
 
 @lowers("SPLIT", "SPLIT_V")
-def _split(t: Translation, operator: TfliteOperator) -> None:
-    by_sizes = operator.code == "SPLIT_V"
-    check_arity(operator, 3 if by_sizes else 2, len(operator.outputs))
-    source, axis = (operator.inputs[0], operator.inputs[2]) if by_sizes else (operator.inputs[1], operator.inputs[0])
-    places = t.numbers(axis, "axis")
-    if len(places) != 1:
-        raise RefusedOperator(f"it has {len(places)} axes")
+def _split(t: Translation, op: TfliteOperator) -> None:
+    by_sizes = op.code == "SPLIT_V"
+    op.check_arity(3 if by_sizes else 2, len(op.outputs))
+    source, axis = (op.inputs[0], op.inputs[2]) if by_sizes else (op.inputs[1], op.inputs[0])
     shape = t.tensor(source).shape
-    place, begin = file_axis(places[0], len(shape)), 0
-    for output in operator.outputs:
+    place, begin = file_axis(t.number(axis, "axis"), len(shape)), 0
+    for output in op.outputs:
         end = begin + sum(t.tensor(output).shape[place : place + 1])
-        slice_axis(t, replace(operator, inputs=(source,), outputs=(output,)), place, begin, end)
+        slice_axis(t, replace(op, inputs=(source,), outputs=(output,)), place, slice(begin, end))
         begin = end
     if begin != shape[place]:
         raise RefusedOperator(f"its parts take {begin} of {shape[place]}")
 
 
 @lowers("SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
-def _space_to_depth(t: Translation, operator: TfliteOperator) -> None:
+def _space_to_depth(t: Translation, op: TfliteOperator) -> None:
     """Translate with TFLite's channel order, which is also ONNX's: block position before channel (DCR)."""
-    check_arity(operator, 1)
-    shape, block = _image(t, operator.input), operator.option(0)
+    op.check_arity(1)
+    shape, block = _image(t, op.input), op.options.integer(0)
     if block < 1:
         raise RefusedOperator(f"block size {block} is not supported")
-    if operator.code == "SPACE_TO_DEPTH":
+    if op.code == "SPACE_TO_DEPTH":
         result = (shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block)
-        return layer(t, operator, "SpaceToDepth", [t.real(operator.input)], result, blocksize=block)
+        return layer(t, op, "SpaceToDepth", [t.real(op.input)], result, blocksize=block)
     result = (shape[0], shape[1] * block, shape[2] * block, shape[3] // (block * block))
-    return layer(t, operator, "DepthToSpace", [t.real(operator.input)], result, blocksize=block, mode="DCR")
+    return layer(t, op, "DepthToSpace", [t.real(op.input)], result, blocksize=block, mode="DCR")
 
 
 @lowers("QUANTIZE", "DEQUANTIZE", "DENSIFY")
-def _convert(t: Translation, operator: TfliteOperator) -> None:
+def _convert(t: Translation, op: TfliteOperator) -> None:
     """Translate QUANTIZE, DEQUANTIZE and DENSIFY: the input's real values, in the type of the result."""
-    source = t.tensor(operator.input)
-    t.expect_shape(operator.output, source.shape)
-    if operator.code == "DENSIFY" and source.values is None:
+    source = t.tensor(op.input)
+    t.expect_shape(op.output, source.shape)
+    if op.code == "DENSIFY" and source.values is None:
         raise RefusedOperator("its input is not a constant")
-    if source.values is not None and operator.code != "QUANTIZE":
-        return t.set_values(operator.output, t.real_values(operator.input))
-    return t.alias(operator.output, operator.input)
+    if source.values is not None and op.code != "QUANTIZE":
+        return t.set_values(op.output, t.tensor(op.input).real_values())
+    return t.alias(op.output, op.input)
 
 
 @lowers("READ_VARIABLE")
-def _read_variable(t: Translation, operator: TfliteOperator) -> None:
-    t.variables.read(operator.output, operator.input)
+def _read_variable(t: Translation, op: TfliteOperator) -> None:
+    t.variables.read(op.output, op.input)
 
 
 @lowers("ASSIGN_VARIABLE")
-def _assign_variable(t: Translation, operator: TfliteOperator) -> None:
-    if len(operator.inputs) != 2 or operator.outputs:
-        raise operator.arity_error()
-    t.variables.assign(*operator.inputs)
+def _assign_variable(t: Translation, op: TfliteOperator) -> None:
+    if len(op.inputs) != 2 or op.outputs:
+        raise op.arity_error()
+    t.variables.assign(*op.inputs)
 
 
 @lowers("VAR_HANDLE", "CALL_ONCE")
-def _skip(t: Translation, operator: TfliteOperator) -> None:
+def _skip(t: Translation, op: TfliteOperator) -> None:
     """Skip VAR_HANDLE and CALL_ONCE: `TfliteFile` has their content."""
 
 

@@ -45,6 +45,8 @@ OPERATORS = (
 
 ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT")
 """Fused activations, each at its number."""
+LIMITS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
+"""Limits of the activations that are clamps."""
 SAME, VALID = 0, 1
 """Paddings."""
 REFLECT = 0

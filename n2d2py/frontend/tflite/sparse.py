@@ -33,8 +33,7 @@ class _Axis:
 def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: str) -> np.ndarray:
     """Return the values of a tensor of this shape; `stored` are the nonzero values.
 
-    Raises:
-        DamagedFile: the lists do not fit each other, the shape or the values.
+    Raises DamagedFile: the lists do not fit each other, the shape or the values.
     """
     order, blocked = ([int(axis) for axis in sparsity.vector(slot, "<i4")] for slot in (0, 1))
     axes = [_read_axis(entry, name) for entry in sparsity.tables(2, len(order))]
@@ -46,9 +45,7 @@ def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: st
     if len(set(blocked)) < len(blocked) or any(not 0 <= axis < rank for axis in blocked):
         raise DamagedFile(f"the sparse tensor '{name}' has blocks of the axes {blocked[:16]}")
     sizes = _axis_sizes(order, blocked, axes, shape, name)
-    places, count = _value_positions(order, axes, sizes, stored.size, name)
-    if count != stored.size:
-        raise DamagedFile(f"the sparse tensor '{name}' lists {count:,} positions for {stored.size:,} values")
+    places = _value_positions(order, axes, sizes, stored.size, name)
     values = np.zeros(shape, stored.dtype)
     index = [places[axis] for axis in range(rank)]
     for position, axis in enumerate(blocked):
@@ -62,10 +59,10 @@ def _read_axis(entry: FlatTable, name: str) -> _Axis:
         return _Axis(entry.integer(1))
     lists = []
     for slot in (2, 4):
-        kind, table = _INDEX_TYPES.get(entry.integer(slot, "<B")), entry.table(slot + 1)
-        if kind is None or table is None:
+        kind = _INDEX_TYPES.get(entry.integer(slot, "<B"))
+        if kind is None or not entry.has(slot + 1):
             raise DamagedFile(f"the sparse tensor '{name}' lacks a list of indices")
-        lists.append(table.vector(0, kind).astype(np.int64))
+        lists.append(entry.table(slot + 1).vector(0, kind).astype(np.int64))
     return _Axis(begins=lists[0], indices=lists[1])
 
 
@@ -84,10 +81,8 @@ def _axis_sizes(order: Sequence[int], blocked: Sequence[int], axes: Sequence[_Ax
     return sizes
 
 
-def _value_positions(
-    order: Sequence[int], axes: Sequence[_Axis], sizes: Sequence[int], values: int, name: str
-) -> tuple[dict[int, np.ndarray], int]:
-    """Return the index of each of the stored `values` along each axis, and the number of positions."""
+def _value_positions(order: list[int], axes: list[_Axis], sizes: list[int], values: int, name: str) -> dict[int, np.ndarray]:
+    """Return the index of each of the stored `values` along each axis."""
     result: dict[int, np.ndarray] = {}
     count, most = 1, prod(sizes)
     longest = max(_MIN_POSITIONS, values, *(len(one.begins) for one in axes if one.begins is not None))
@@ -108,4 +103,6 @@ def _value_positions(
         count = len(indices)
         if count > most:
             raise DamagedFile(f"the sparse tensor '{name}' lists more positions than it has")
-    return result, count
+    if count != values:
+        raise DamagedFile(f"the sparse tensor '{name}' lists {count:,} positions for {values:,} values")
+    return result

@@ -6,7 +6,7 @@ its consumers read. Tensors of four axes are N, C, H, W in the graph; all others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -20,7 +20,6 @@ from n2d2py.contracts.onnx.nodes import ROUNDING
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.frontend.onnx.cut import propose_outputs
 from n2d2py.frontend.tflite.file import COMPILED, RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
-from n2d2py.frontend.tflite.variables import Variables
 from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, TWICE_UINT8, UINT8
 from n2d2py.graph.shapes import Shape
 from n2d2py.naming import FreshNames
@@ -39,11 +38,14 @@ _ROUNDING = {
 _REMEDY = "replace the operator and convert the model again, or export the model as ONNX"
 
 
+Limits = tuple[float, float] | None
+"""Smallest and largest value of a fused clamp, if there is one."""
+
+
 def file_axis(axis: int, rank: int) -> int:
     """Return an axis of the file as a nonnegative index.
 
-    Raises:
-        RefusedOperator: a tensor of this rank does not have the axis.
+    Raises RefusedOperator: a tensor of this rank does not have the axis.
     """
     if not -rank <= axis < rank:
         raise RefusedOperator(f"its axis {axis} is outside rank {rank}")
@@ -69,10 +71,8 @@ class Translation:
     """The ONNX graph under construction.
 
     Attributes:
-        fresh: returns unused names.
         places: operator of the file from which each ONNX tensor comes, by name.
         rounding: rounding of the current operator, as `Node.rounding`.
-        variables: variables of the file.
     """
 
     def __init__(self, file: TfliteFile):
@@ -109,24 +109,6 @@ class Translation:
         """Add metadata to the nodes of the current operator."""
         self._notes[key] = value
 
-    def emit_shaped(
-        self,
-        operator: str,
-        inputs: Sequence[str],
-        output: str,
-        shape: Sequence[int],
-        wanted: Sequence[int],
-        inner: str,
-        **attributes: Any,
-    ) -> None:
-        """Add a node whose result of `shape` (file order) is reshaped to `wanted` as `output`; if the shapes differ, the
-        intermediate result is named after `output` and `inner`."""
-        if tuple(shape) == tuple(wanted):
-            self.emit(operator, inputs, output, **attributes)
-        else:
-            tensor = self.emit(operator, inputs, self.fresh(f"{output}_{inner}"), **attributes)
-            self.reshape(tensor, shape, wanted, output)
-
     def constant(self, name: str, values: np.ndarray | np.generic) -> str:
         """Add a constant."""
         unique = self.fresh(name)
@@ -157,6 +139,13 @@ class Translation:
             raise RefusedOperator(f"its {what} has the unsupported type {values.dtype.name}")
         return [int(value) for value in values.reshape(-1)]
 
+    def number(self, index: int, what: str) -> int:
+        """Return the integer of a constant with one value."""
+        numbers = self.numbers(index, what)
+        if len(numbers) != 1:
+            raise RefusedOperator(f"its {what} has {len(numbers)} values")
+        return numbers[0]
+
     def real(self, index: int, rank: int = 0, truth: bool = False) -> str:
         """Return the dequantized tensor in the graph's order, its Booleans, or its integers without a scale.
 
@@ -164,15 +153,14 @@ class Translation:
         """
         tensor = self.tensor(index)
         self._need_kind(tensor, truth)
+        shape = (1,) * (rank - len(tensor.shape)) + tensor.shape
         if tensor.values is not None:
-            return self._constant(tensor, tensor.values, max(len(tensor.shape), rank))
+            return self._constant(tensor, tensor.values, shape)
         if index not in self._real:
             self.need_quantized(tensor)
             self._real[index] = self._dequantize(tensor.name, tensor, self.fresh(f"{tensor.name}_dequantized"))
         name = self._real[index]
-        if len(tensor.shape) < rank:
-            name = self.reshape(name, tensor.shape, (1,) * (rank - len(tensor.shape)) + tensor.shape)
-        return name
+        return name if shape == tensor.shape else self.reshape(name, tensor.shape, shape)
 
     def ordered(self, index: int, truth: bool = False) -> str:
         """Return a tensor as `real` does, with the axes of the file."""
@@ -202,7 +190,6 @@ class Translation:
             raise RefusedOperator(f"'{tensor.name}' has type {tensor.dtype.name}: only 8 and 16 bits are supported")
 
     def _grid(self, tensor: TfliteTensor) -> list[str]:
-        """Add the per-tensor scale and zero point as constants."""
         return [
             self.constant(f"{tensor.name}_scale", tensor.scale[0].astype(np.float32)),
             self.constant(f"{tensor.name}_zero_point", tensor.zero_point[0].astype(tensor.dtype)),
@@ -211,19 +198,18 @@ class Translation:
     def _dequantize(self, name: str, tensor: TfliteTensor, output: str) -> str:
         return self.emit("DequantizeLinear", [name, *self._grid(tensor)], output)
 
-    def _constant(self, tensor: TfliteTensor, values: np.ndarray, rank: int) -> str:
-        """Add a constant operand with leading axes up to `rank`."""
-        shape = (1,) * (rank - len(tensor.shape)) + tensor.shape
-        if tensor.is_plain and tensor.dtype.kind != "f":
+    def _constant(self, tensor: TfliteTensor, values: np.ndarray, shape: Shape) -> str:
+        """Add a constant operand, whose `shape` may have more leading axes of 1."""
+        if not tensor.is_quantized and tensor.dtype.kind != "f":
             return self.constant(tensor.name, _to_channels_first(values.reshape(shape)))
-        axis = graph_axis(tensor.axis + rank - len(tensor.shape), rank) if tensor.scale.size > 1 else 0
+        axis = graph_axis(tensor.axis - len(tensor.shape), len(shape)) if tensor.scale.size > 1 else 0
         return self.parameter(tensor, lambda stored: _to_channels_first(stored.reshape(shape)), axis)
 
-    def parameter(self, tensor: TfliteTensor, form: Callable[[np.ndarray], np.ndarray], axis: int, name: str = "") -> str:
+    def parameter(self, tensor: TfliteTensor, form: Callable[[np.ndarray], np.ndarray] = np.asarray, axis: int = 0) -> str:
         """Add a constant after `form`, with its scales along `axis` of the result: floats, or dequantized integers."""
         if tensor.values is None:
             raise RefusedOperator(f"'{tensor.name}' is computed at run time")
-        name = name or tensor.name
+        name = tensor.name
         if tensor.dtype.kind == "f":
             return self.constant(name, form(tensor.values).astype(np.float32))
         if not tensor.is_quantized:
@@ -241,9 +227,7 @@ class Translation:
             inputs.append(self.constant(f"{name}_zero_point", zero[0] if single else zero))
         return self.emit("DequantizeLinear", inputs, self.fresh(f"{name}_real"), axis=axis)
 
-    def result(
-        self, index: int, emit: Callable[[str], object], limits: tuple[float, float] | None = None, truth: bool = False
-    ) -> None:
+    def result(self, index: int, emit: Callable[[str], object], limits: Limits = None, truth: bool = False) -> None:
         """Declare a result; `emit` adds the node that produces its real values (or Booleans) under the given name.
 
         `limits`: a fused clamp.
@@ -253,15 +237,14 @@ class Translation:
             log.notice("%s: output '%s' of 32-bit integers becomes their real numbers", self.file.path, tensor.name)
             tensor = self._known[index] = replace(tensor, dtype=np.dtype(np.float32), scale=tensor.scale[:0])
         self._need_kind(tensor, truth)
-        if tensor.is_plain:
+        if not tensor.is_quantized:
             self._add_clamped(tensor.name, emit, limits)
             self._real[index] = tensor.name
             return
         self.need_quantized(tensor)
         info, scale, zero = np.iinfo(tensor.dtype), float(tensor.scale[0]), int(tensor.zero_point[0])
-        if limits is not None and (
-            np.rint(limits[0] / scale) + zero <= info.min and np.rint(limits[1] / scale) + zero >= info.max
-        ):
+        low, high = (np.rint(limit / scale) + zero for limit in limits or (0, 0))
+        if low <= info.min and high >= info.max:
             limits = None  # the type itself clamps so
         real = self.fresh(f"{tensor.name}_real")
         self._add_clamped(real, emit, limits)
@@ -275,7 +258,7 @@ class Translation:
         emit(inner)
         return self.result(index, lambda name: self.emit("Transpose", [inner], name, perm=_FIRST), truth=truth)
 
-    def _add_clamped(self, name: str, emit: Callable[[str], object], limits: tuple[float, float] | None) -> None:
+    def _add_clamped(self, name: str, emit: Callable[[str], object], limits: Limits) -> None:
         if limits is None:
             emit(name)
             return
@@ -284,20 +267,19 @@ class Translation:
         if limits == (0, np.inf):
             self.emit("Relu", [inner], name)
         else:
-            ends = [
-                self.constant(f"{name}_{end}", np.float32(value)) for end, value in zip(("low", "high"), limits, strict=True)
-            ]
-            self.emit("Clip", [inner, *ends], name)
+            ends = zip((f"{name}_low", f"{name}_high"), map(np.float32, limits), strict=True)
+            self.emit("Clip", [inner, *(self.constant(end, value) for end, value in ends)], name)
 
     def alias(self, index: int, source: int) -> None:
         """Declare a result that equals the real values of another tensor."""
         self.result(index, lambda name: self.emit("Identity", [self.real(source)], name))
 
-    def real_values(self, index: int) -> np.ndarray:
-        """Return the dequantized values of a constant, float32, in the order of the file."""
-        return self.tensor(index).real_values()
-
     # ---- shapes ---------------------------------------------------------------------------------
+    def input_shapes(self, op: TfliteOperator, inputs: int) -> list[Shape]:
+        """Return the shapes of the first `inputs` inputs; raise RefusedOperator if there are fewer."""
+        op.check_arity(inputs, len(op.outputs))
+        return [self.tensor(index).shape for index in op.inputs[:inputs]]
+
     def expect_shape(self, index: int, shape: Sequence[int]) -> None:
         """Raise RefusedOperator if a result is declared with another shape; an open size becomes that of `shape`."""
         tensor = self.tensor(index)
@@ -398,9 +380,8 @@ class Translation:
     def _refused(self, code: str, reason: str, operators: list[TfliteOperator], ending: str) -> N2D2Error:
         number = "1 operator" if len(operators) == 1 else f"{len(operators)} operators, the first one here"
         what = f"{code} ({number}) cannot be imported: {reason}"
-        if code in COMPILED:
-            return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy="give the file before that compiler")
-        return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy=_REMEDY + ending)
+        remedy = "give the file before that compiler" if code in COMPILED else _REMEDY + ending
+        return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy=remedy)
 
     def _needed_operators(self) -> set[int]:
         """Return the operators that contribute to an output; computed shapes are known from the tensors."""
@@ -425,22 +406,18 @@ class Translation:
 
     def graph_input(self, index: int, name: str) -> onnx.ValueInfoProto:
         """Return a graph input called `name` for a tensor of the file."""
-        tensor = self.tensor(index)
+        tensor, self._real[index] = self.tensor(index), name
         if 0 in tensor.shape:
             raise RefusedOperator("it has no elements")
-        if tensor.is_plain:
-            self._real[index] = name
-            kind = helper.np_dtype_to_tensor_dtype(tensor.dtype)
-            return helper.make_tensor_value_info(name, kind, channels_first(tensor.shape))
-        if tensor.dtype.kind != "f":
-            self.need_quantized(tensor)
-            stored = self.emit("QuantizeLinear", [name, *self._grid(tensor)], self.fresh(f"{name}_quantized"))
-            self._real[index] = self._dequantize(stored, tensor, self.fresh(f"{name}_dequantized"))
-        else:
-            self._real[index] = name
+        if not tensor.is_quantized:
+            return self._output(index, name)
+        self.need_quantized(tensor)
+        stored = self.emit("QuantizeLinear", [name, *self._grid(tensor)], self.fresh(f"{name}_quantized"))
+        self._real[index] = self._dequantize(stored, tensor, self.fresh(f"{name}_dequantized"))
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, channels_first(tensor.shape))
 
     def _output(self, index: int, name: str = "") -> onnx.ValueInfoProto:
+        """Return the declaration of a tensor, with its name or another one."""
         tensor = self._known.get(index, self.file.tensors[index])
         kind = helper.np_dtype_to_tensor_dtype(tensor.dtype)
         return helper.make_tensor_value_info(name or tensor.name, kind, channels_first(tensor.shape))
@@ -457,7 +434,7 @@ class Translation:
         self._known[index] = tensor
         source = self.graph_input(index, self.fresh(tensor.name))
         stored = self._stored_real(tensor, next_value(self._real[index]))
-        self.variables.keep(source, self._output(index, stored[0]))
+        self.variables.own.append((source, self._output(index, stored[0])))
         return stored[1]
 
     def in_grid(self, index: int, real: str) -> str:
@@ -477,17 +454,92 @@ class Translation:
             return self._output(index)
         tensor = self.tensor(index)
         name, real = self.fresh(f"{tensor.name}_kept"), self.real(index)
-        if tensor.is_plain:
-            self.emit("Identity", [real], name)
-        else:
-            self.emit("QuantizeLinear", [real, *self._grid(tensor)], name)
-        return self._output(index, name)
+        kind, grid = ("QuantizeLinear", self._grid(tensor)) if tensor.is_quantized else ("Identity", [])
+        return self._output(index, self.emit(kind, [real, *grid], name))
+
+
+class Variables:
+    """The variables of the file as states: graph inputs, and the outputs that replace them in the next call.
+
+    VAR_HANDLE names a variable, READ_VARIABLE reads it and ASSIGN_VARIABLE writes it, also for the next call. The subgraph of
+    CALL_ONCE assigns the initial value. Streaming networks (microWakeWord, stateful Keras exports) keep past frames in variables.
+
+    Attributes:
+        inputs: graph inputs for variables, in the order of their first read.
+        states: (input, output) of each.
+    """
+
+    def __init__(self, tensors: Translation):
+        self._t = tensors
+        self._names = tensors.file.variables()
+        self.inputs: list[onnx.ValueInfoProto] = []
+        self.states: list[tuple[str, str]] = []
+        self._first: dict[str, int] = {}
+        self._last: dict[str, int] = {}
+        self.own: list[tuple[onnx.ValueInfoProto, onnx.ValueInfoProto]] = []
+        """States of single operators: a graph input, and the output that replaces it in the next call."""
+
+    def read(self, index: int, handle: int) -> None:
+        """Declare a result with the value of a variable: that of the last call until it is assigned."""
+        name = self._name(handle)
+        source = self._last.get(name, self._first.get(name))
+        if source is not None:
+            self._need_same(index, source, name)
+            return self._t.alias(index, source)
+        tensor, initial = self._t.tensor(index), self._t.file.initial.get(name)
+        if initial is None or initial.values is None:
+            raise RefusedOperator(f"its variable '{name}' has no value before the first call")
+        zero = tensor.zero_point[0] if tensor.is_quantized else 0
+        if initial.dtype != tensor.dtype or initial.values.size != prod(tensor.shape) or np.any(initial.values != zero):
+            raise RefusedOperator(f"its variable '{name}' does not start as zeros")
+        self._first[name] = index
+        self.inputs.append(self._t.graph_input(index, self._t.fresh(name)))
+
+    def assign(self, handle: int, index: int) -> None:
+        """Set the value of a variable from here on, and for the next call."""
+        name = self._name(handle)
+        if self._t.tensor(index).values is not None:
+            raise RefusedOperator(f"its variable '{name}' becomes a constant")
+        self._last[name] = index
+
+    def outputs(self, names: Collection[int]) -> list[onnx.ValueInfoProto]:
+        """Return the values of the variables for the next call; `names`: tensors that are outputs already.
+
+        Raises N2D2Error: E310 a variable that is never assigned, or whose assigned form differs from the form read.
+        """
+        values, known = [], {*names, *self._first.values()}
+        for (name, index), tensor in zip(self._first.items(), self.inputs, strict=True):
+            value = self._last.get(name)
+            try:
+                if value is None:
+                    raise RefusedOperator(f"the variable '{name}' is never assigned")
+                self._need_same(index, value, name)
+                values.append(self._t.graph_output(value, value in known))
+            except RefusedOperator as reason:
+                remedy = "convert the model with a variable that keeps its value"
+                raise N2D2Error("E310", str(reason), where=Location(self._t.file.path), remedy=remedy) from None
+            known.add(value)
+            self.states.append((tensor.name, values[-1].name))
+        self.inputs += [source for source, _ in self.own]
+        self.states += [(source.name, value.name) for source, value in self.own]
+        return [*values, *(value for _, value in self.own)]
+
+    def _name(self, handle: int) -> str:
+        if handle not in self._names:
+            raise RefusedOperator("its variable is not a result of VAR_HANDLE")
+        return self._names[handle]
+
+    def _need_same(self, index: int, source: int, name: str) -> None:
+        first, second = self._t.tensor(index), self._t.tensor(source)
+        alike = first.dtype == second.dtype and first.shape == second.shape
+        if not (alike and np.array_equal(first.scale, second.scale) and np.array_equal(first.zero_point, second.zero_point)):
+            raise RefusedOperator(f"the variable '{name}' is assigned with another shape or type than it is read")
 
 
 Lowering = Callable[[Translation, TfliteOperator], None]
 """Function that translates an operator."""
 
-_MODULES = ("operators", "real_operators", "array_operators", "recurrent", "detections")
+_MODULES = ("operators", "array_operators", "recurrent", "detections")
 LOWERINGS: Registry[Lowering] = Registry("the translation of", *(f"n2d2py.frontend.tflite.{name}" for name in _MODULES))
 """Translations by name of the operator, "custom NAME" for custom operators."""
 lowers = LOWERINGS.declare

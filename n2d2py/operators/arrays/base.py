@@ -1,19 +1,16 @@
-"""Shared by the operators on arrays: dimensions, their ONNX (conversion between vectors and arrays), their C++ (loops as types,
-operands as pointers)."""
+"""Shared by the operators on arrays: dimensions, and their C++ (loops as types, operands as pointers)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import prod
 
 import numpy as np
 
 from n2d2py.contracts.cpp import Argument, Call, Expression, Layer, LayerCode, Reference
 from n2d2py.contracts.operator import Op
-from n2d2py.contracts.reference import OnnxWriter
-from n2d2py.graph import Node, Shape, memory_axes
+from n2d2py.graph import Shape
 
 
 def kind_dtype(kind: str, real: np.dtype | type = np.float32) -> np.dtype:
@@ -31,36 +28,40 @@ class ArrayOp(Op):
     result: str = ""
     mixes_types = True
 
+    def operand_dims(self) -> tuple[Shape, ...]:
+        """Return the dimensions of each operand."""
+        raise NotImplementedError
+
+    def output_dims(self) -> Shape:
+        """Return the dimensions of the output."""
+        raise NotImplementedError
+
     def operand_sizes(self) -> tuple[int, ...]:
         """Return the number of elements of each operand."""
-        raise NotImplementedError
+        return tuple(map(prod, self.operand_dims()))
 
     def output_size(self) -> int:
         """Return the number of elements of the output."""
-        raise NotImplementedError
+        return prod(self.output_dims())
 
     def output_kinds(self, kinds: list[str], node) -> list[str]:
         return [self.result]
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         for index, (slot, size) in enumerate(zip(self.slots, self.operand_sizes(), strict=True)):
-            constant = node.params.get(f"operand{index}") if slot < 0 else None
-            dims = inputs[slot][1:] if slot >= 0 else (size if constant is None or constant.size == 1 else constant.size,)
-            if tuple(dims) != (size,):
+            dims = inputs[slot][1:] if slot >= 0 else (np.size(node.params.get(f"operand{index}", 0)),)
+            if tuple(dims) != (size,) and (slot >= 0 or dims != (1,)):
                 what = f"requires an array of {size} elements instead of {'x'.join(map(str, dims))}"
                 remedy = "correct the layer before it" if slot >= 0 else "correct the shape of its constants"
                 raise self.error("E208", node, what, remedy)
         return [(1, self.output_size())]
 
     def operands(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        """Return the operands (N or 1, E), constants in the type of the real inputs."""
+        """Return the operands (N or 1, dims), constants in the type of the real inputs."""
         real, result = self.real_dtype(inputs), []
-        for index, slot in enumerate(self.slots):
-            if slot >= 0:
-                result.append(inputs[slot])
-            else:
-                constant = node.params[f"operand{index}"].reshape(1, -1)
-                result.append(constant.astype(real) if constant.dtype.kind == "f" else constant)
+        for index, (slot, dims) in enumerate(zip(self.slots, self.operand_dims(), strict=True)):
+            x = inputs[slot] if slot >= 0 else node.params[f"operand{index}"].reshape(1, -1)
+            result.append((x.astype(real) if slot < 0 and x.dtype.kind == "f" else x).reshape(len(x), *dims))
         return result
 
     def real_dtype(self, inputs: list[np.ndarray]) -> np.dtype:
@@ -75,9 +76,8 @@ class ArrayOp(Op):
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Compute with integers of a fixed type unchanged; quantized integers are only moved or compared."""
-        return [
-            y.astype(graph.type(name).dtype, copy=False) for y, name in zip(self.run(inputs, node), node.outputs, strict=True)
-        ]
+        results = zip(self.run(inputs, node), node.outputs, strict=True)
+        return [y.astype(graph.type(name).dtype, copy=False) for y, name in results]
 
 
 def strides(dims: Sequence[int]) -> list[int]:
@@ -98,91 +98,11 @@ class AxisOp(ArrayOp):
     size: int
     inner: int
 
-    def operand_sizes(self) -> tuple[int, ...]:
-        return (self.outer * self.size * self.inner,)
+    def operand_dims(self) -> tuple[Shape, ...]:
+        return ((self.outer, self.size, self.inner),)
 
-    def to_lines(self, x: np.ndarray) -> np.ndarray:
-        """Return an operand as (N, outer, size, inner)."""
-        return x.reshape(-1, self.outer, self.size, self.inner)
-
-
-# ---- ONNX ---------------------------------------------------------------------------------------
-
-
-def emit_constant(writer: OnnxWriter, values: np.ndarray, kind: str) -> str:
-    """Return an initializer of a tensor kind."""
-    return writer.exact(np.ascontiguousarray(values.astype(kind_dtype(kind))))
-
-
-def emit_reshape(writer: OnnxWriter, tensor: str, dims: tuple[int, ...]) -> str:
-    """Return the elements of a tensor, in memory order, with dimensions `dims` after the batch axis."""
-    rank = len(writer.graph.shape(tensor))
-    if rank > 2:
-        tensor = writer.emit("Transpose", [tensor], perm=memory_axes(rank))
-    return writer.emit("Reshape", [tensor, writer.constant([0, *dims])])
-
-
-def emit_flat(writer: OnnxWriter, tensor: str, output: str) -> None:
-    """Add `output`, whose elements are those of `tensor` in memory order."""
-    shape = writer.graph.shape(output)
-    axes = memory_axes(len(shape))
-    target = writer.constant([0, *(shape[axis] for axis in axes[1:])] if len(shape) > 2 else [0, -1])
-    if len(shape) == 2:
-        writer.emit("Reshape", [tensor, target], output)
-    else:
-        writer.emit("Transpose", [writer.emit("Reshape", [tensor, target])], output, perm=np.argsort(axes).tolist())
-
-
-def emit_operands(
-    writer: OnnxWriter, node: Node, shapes: tuple[tuple[int, ...], ...], slots: tuple[int, ...] | None = None
-) -> list[str]:
-    """Return each operand in its dimensions after the batch axis, of length 1 for constants."""
-    result = []
-    for index, (slot, dims) in enumerate(zip(slots or node.op.slots, shapes, strict=True)):
-        if slot >= 0:
-            result.append(emit_reshape(writer, node.inputs[slot], dims))
-        else:
-            values = node.params[f"operand{index}"].reshape(1, *dims)
-            result.append(emit_constant(writer, values, "" if values.dtype.kind == "f" else values.dtype.name))
-    return result
-
-
-def emit_take(writer: OnnxWriter, vector: str, size: int, axes: Sequence[np.ndarray], output: str | None = None) -> str:
-    """Emit y[i, j, ...] = x[axes[0][i] + axes[1][j] + ...] of a vector (N, size), flat; all sums lie within x.
-
-    If the step of each axis divides the step of the axis before, x is reshaped to these steps, and no constant is longer than
-    an axis. Otherwise all offsets are one constant.
-    """
-    firsts = [int(axis.min()) for axis in axes]
-    steps = [int(np.gcd.reduce(axis - first)) for axis, first in zip(axes, firsts, strict=True)]
-    order = sorted(range(len(axes)), key=lambda k: -steps[k])
-    moving = [k for k in order if steps[k]]
-    rest, first = size, sum(firsts)
-    dims, chosen = [], []
-    for k in moving:
-        count, odd = divmod(rest, steps[k])
-        places = first // steps[k] + (axes[k] - firsts[k]) // steps[k]
-        if odd or places.max() >= count:
-            offsets = reduce(np.add.outer, axes).reshape(-1)
-            return writer.emit("Gather", [vector, writer.exact(offsets)], output, axis=1)
-        dims.append(count)
-        chosen.append(places)
-        rest, first = steps[k], first % steps[k]
-    still = [k for k in order if not steps[k]]
-    dims += [rest, *(1 for _ in still)]
-    chosen += [np.array([first]), *(np.zeros(len(axes[k]), np.int64) for k in still)]
-    result = writer.emit("Reshape", [vector, writer.constant([0, *dims])])
-    for axis, (count, places) in enumerate(zip(dims, chosen, strict=True), 1):
-        if not np.array_equal(places, np.arange(count)):
-            result = writer.emit("Gather", [result, writer.exact(places)], axis=axis)
-    where = [*moving, len(axes), *still]
-    perm = [0, *(1 + where.index(k) for k in range(len(axes) + 1))]
-    if perm != sorted(perm):
-        result = writer.emit("Transpose", [result], perm=perm)
-    return writer.emit("Reshape", [result, writer.constant([0, -1])], output)
-
-
-# ---- C++ ----------------------------------------------------------------------------------------
+    def output_dims(self) -> Shape:
+        return self.outer, self.size, self.inner
 
 
 _CTYPES = {

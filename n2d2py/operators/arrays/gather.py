@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
 from itertools import pairwise
 from math import prod
 
@@ -11,18 +12,8 @@ from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, integer_layer, quantizer
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
-from n2d2py.errors import InternalError
-from n2d2py.graph import Custom, Node, QuantNode
-from n2d2py.operators.arrays.base import (
-    ArrayOp,
-    AxisOp,
-    around_axis,
-    emit_flat,
-    emit_operands,
-    kernel_call,
-    operand_pointers,
-    strides,
-)
+from n2d2py.graph import Custom, Node, QuantNode, Shape
+from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, kernel_call, operand_pointers, strides
 from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx
 from n2d2py.operators.concat import concatenate
 
@@ -45,21 +36,21 @@ class ArrayGather(AxisOp):
         plain = self.slots[0] < 0 <= self.slots[1] and self.outer == 1 and not self.each and node.activation is None
         return plain and not self.result
 
-    def operand_sizes(self) -> tuple[int, ...]:
-        return *super().operand_sizes(), self.count * (self.outer * self.inner if self.each else 1)
+    def operand_dims(self) -> tuple[Shape, ...]:
+        return (self.outer, self.size, self.inner), self.output_dims() if self.each else (1, self.count, 1)
 
-    def output_size(self) -> int:
-        return self.outer * self.count * self.inner
+    def output_dims(self) -> Shape:
+        return self.outer, self.count, self.inner
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x, indices = self.operands(inputs, node)
-        count = max(len(x), len(indices))
-        x = np.broadcast_to(x, (count, x.shape[1])).reshape(count, self.outer, self.size, self.inner)
-        shape = (self.outer, self.count, self.inner) if self.each else (1, self.count, 1)
-        lines = indices.astype(np.int64).reshape(-1, *shape)
-        lines = np.clip(np.where(lines < 0, lines + self.size, lines), 0, self.size - 1)
-        lines = np.broadcast_to(lines, (count, self.outer, self.count, self.inner))
-        return self.as_output(np.take_along_axis(x, lines, axis=2), inputs)
+        return self.as_output(np.take_along_axis(x, _row_numbers(indices, self.size), axis=2), inputs)
+
+
+def _row_numbers(indices: np.ndarray, size: int) -> np.ndarray:
+    """Return indices as rows from 0 to size - 1; negative ones count from the end."""
+    rows = indices.astype(np.int64)
+    return np.clip(np.where(rows < 0, rows + size, rows), 0, size - 1)
 
 
 _MAX_PIECES = 8
@@ -81,24 +72,21 @@ class ArrayScatter(ArrayOp):
     slots: tuple[int, ...] = (0, 1, 2)
     result: str = ""
 
-    def operand_sizes(self) -> tuple[int, ...]:
-        return self.size * self.inner, self.count, self.count * self.inner
+    def operand_dims(self) -> tuple[Shape, ...]:
+        return (self.size, self.inner), (self.count,), (self.count, self.inner)
 
-    def output_size(self) -> int:
-        return self.size * self.inner
+    def output_dims(self) -> Shape:
+        return self.size, self.inner
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x, indices, updates = self.operands(inputs, node)
-        count = max(len(x), len(indices), len(updates))
-        x, indices, updates = (np.broadcast_to(v, (count, v.shape[1])) for v in (x, indices, updates))
-        result = x.reshape(count, self.size, self.inner).copy()
+        operands = self.operands(inputs, node)
+        count = max(map(len, operands))
+        x, indices, updates = (np.broadcast_to(values, (count, *values.shape[1:])) for values in operands)
+        result, rows = x.copy(), _row_numbers(indices, self.size)
         apply = {"none": lambda a, b: b, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[self.combine]
-        for n in range(count):
-            lines = indices[n].astype(np.int64)
-            lines = np.clip(np.where(lines < 0, lines + self.size, lines), 0, self.size - 1)
-            for position, line in enumerate(lines):
-                piece = updates[n][position * self.inner : (position + 1) * self.inner]
-                result[n, line] = apply(result[n, line], piece)
+        for n, k in np.ndindex(rows.shape):
+            row = rows[n, k]
+            result[n, row] = apply(result[n, row], updates[n, k])
         return self.as_output(result, inputs)
 
 
@@ -120,7 +108,6 @@ class EmbeddingQuantizer(Quantizer):
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------
-# Operators that read or write at constant or computed positions.
 @onnx("Gather")
 def _gather(a: Arrays) -> None:
     dims = a.input().dims
@@ -153,21 +140,17 @@ def _gather_elements(a: Arrays) -> None:
 
 
 def _wrap_indices(a: Arrays, indices: Value, size: int) -> Value:
-    """Return nonnegative indices into an axis of `size`."""
     negative = a.map("Less", indices, a.const(0, indices), result="bool")
     return a.map("Where", negative, a.map("Add", indices, a.const(size, indices)), indices, result=indices.kind)
 
 
 def _flatten_indices(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
-    """Return tuples of indices (..., K) as flat indices into an array of dimensions `dims`."""
-    steps = strides(dims)
-    total = None
-    for position, (size, step) in enumerate(zip(dims, steps, strict=True)):
-        part = a.select(indices, {len(indices.dims) - 1: [position]})
-        part = a.map("Mul", _wrap_indices(a, part, size), a.const(step, part))
-        total = part if total is None else a.map("Add", total, part)
-    if total is None:
-        raise InternalError(f"{a.node.name} has indices of no axis")
+    numbers = (a.select(indices, {len(indices.dims) - 1: [position]}) for position in range(len(dims)))
+    parts = (
+        a.map("Mul", _wrap_indices(a, number, size), a.const(step, number))
+        for number, size, step in zip(numbers, dims, strides(dims), strict=True)
+    )
+    total = reduce(partial(a.map, "Add"), parts)
     return a.reshape(total, total.dims[:-1])
 
 
@@ -191,7 +174,6 @@ def _gather_nd(a: Arrays) -> None:
 
 
 def _index_depth(indices: Value, rank: int) -> int:
-    """Return the number of axes that the last axis of `indices` selects along."""
     depth = indices.dims[-1] if indices.dims else 0
     if not 0 < depth <= rank:
         raise Unsupported(f"its indices select along {depth} axes of an input of rank {rank}")
@@ -220,10 +202,7 @@ def _scatter_elements(a: Arrays) -> None:
 
 
 def _scatter_rows(a: Arrays, x: Value, line: Value, updates: Value, size: int, inner: int) -> Value:
-    """Add rows of `inner` elements of `x` (size, inner) with the rows at `line` replaced by `updates` or combined with them.
-
-    At constant positions elements only move: the result concatenates pieces of both, which runs on integers.
-    """
+    """Combine rows of `x` (size, inner) with `updates`. At constant positions, concatenate pieces of both: integers only move."""
     how = a.node.attribute("reduction", "none")
     if how not in ("none", "add", "mul", "max", "min"):
         raise Unsupported(f"reduction={how} is not supported")
@@ -265,7 +244,6 @@ def _one_hot(a: Arrays) -> None:
     a.bind(a.map("Where", hit, on, off, result=values.kind))
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayGather")
 def _lower_gather(layer: Layer) -> LayerCode:
     op = layer.op
@@ -280,16 +258,14 @@ def _lower_scatter(layer: Layer) -> LayerCode:
     return kernel_call(layer, "array_move", "arrayScatter", (op.size, op.inner, op.count, combine), operand_pointers(layer))
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("ArrayGather")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     """Add a GatherElements; the index of a row is repeated for each of its elements."""
     op = node.op
     if min(op.slots) < 0:
         raise NoOnnxForm("a constant whose elements are chosen has no ONNX form")
-    chosen = (op.outer, op.count, op.inner)
-    x, lines = emit_operands(writer, node, ((op.outer, op.size, op.inner), chosen if op.each else (1, op.count, 1)))
+    x, lines = writer.operands(node)
     lines = writer.emit("Cast", [lines], to=writer.element(np.int64))
     if not op.each:
-        lines = writer.emit("Expand", [lines, writer.constant([1, *chosen])])
-    emit_flat(writer, writer.emit("GatherElements", [x, lines], axis=2), output)
+        lines = writer.emit("Expand", [lines, writer.constant([1, *op.output_dims()])])
+    writer.flat(writer.emit("GatherElements", [x, lines], axis=2), output)

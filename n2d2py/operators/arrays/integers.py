@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.contracts.onnx.tensors import Value, element_dtype
-from n2d2py.operators.arrays.matmul.onnx import add_matmul
+from n2d2py.operators.arrays.matmul import add_matmul
 from n2d2py.operators.arrays.reduce import reduce_axes
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
+from n2d2py.operators.arrays.windows import add_convolution
 from n2d2py.operators.quantize import import_dequantize, import_quantize
-from n2d2py.operators.sliding_windows import add_convolution
 
 _TYPES = ("int8", "uint8", "int16", "uint16")
 
@@ -27,12 +27,10 @@ def _subtract_zero_point(a: Arrays, x: Value, index: int, by_row: bool) -> Value
     zero = a.value(index)
     if zero.is_constant and not np.any(zero.constant):
         return x
-    if zero.size > 1:
-        axis = len(x.dims) - 2 if by_row and len(x.dims) > 1 and zero.dims[-1:] != (1,) else None
-        if zero.dims and len(zero.dims) == 1 and axis is not None:
-            zero = a.reshape(zero, (zero.size, 1))
-    else:
+    if zero.size == 1:
         zero = a.reshape(zero, ())
+    elif by_row and len(x.dims) > 1 and len(zero.dims) == 1:
+        zero = a.reshape(zero, (zero.size, 1))
     return a.map("Sub", a.cast(x, "int32"), a.cast(zero, "int32"))
 
 
@@ -50,7 +48,7 @@ def _conv_integer(a: Arrays) -> None:
         weights = a.map("Sub", a.cast(weights, "int32"), a.cast(zero, "int32"))
     else:
         weights = _subtract_zero_point(a, weights, 3, False)
-    a.bind(add_convolution(a, x, weights, "int32"))
+    a.bind(add_convolution(a, x, weights, result="int32"))
 
 
 def _broadcast(a: Arrays, value: Value, x: Value) -> Value:
@@ -68,7 +66,6 @@ def _broadcast(a: Arrays, value: Value, x: Value) -> Value:
 
 
 def _scale(a: Arrays, x: Value) -> Value:
-    """Return the scale of the node, input 1, in a shape that broadcasts to x."""
     scale = a.value(1)
     if scale.constant is not None and not np.all(scale.constant > 0):
         raise Unsupported("its scale is not a positive number", "quantize the model again")

@@ -13,16 +13,8 @@ from n2d2py.arithmetic import functions as exact
 from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
-from n2d2py.graph import Node
-from n2d2py.operators.arrays.base import (
-    ArrayOp,
-    broadcast_strides,
-    emit_flat,
-    emit_operands,
-    kind_dtype,
-    loop_type,
-    operand_pointers,
-)
+from n2d2py.graph import Node, Shape
+from n2d2py.operators.arrays.base import ArrayOp, broadcast_strides, kind_dtype, loop_type, operand_pointers
 from n2d2py.operators.pointwise import Activation
 
 
@@ -30,10 +22,9 @@ def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return quotients; those of integers are rounded towards zero, and 0 if the divisor is 0."""
     if a.dtype.kind == "f":
         return a / b
-    with np.errstate(all="ignore"):
-        quotient = np.floor_divide(a, b)
-        short = (np.multiply(quotient, b) != a) & ((a < 0) != (b < 0)) & (b != 0)
-        return np.where(short, quotient + 1, quotient).astype(a.dtype)
+    quotient = np.floor_divide(a, b)
+    short = (np.multiply(quotient, b) != a) & ((a < 0) != (b < 0)) & (b != 0)
+    return np.where(short, quotient + 1, quotient).astype(a.dtype)
 
 
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -41,18 +32,9 @@ def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return result.astype(a.dtype) if a.dtype.kind == "f" else cut(result, a.dtype)
 
 
-def _modulo(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    with np.errstate(all="ignore"):
-        return np.mod(a, b)
-
-
 def _in_float64(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """Return the function computed in float64, with the result in the type of the first operand."""
     return lambda *x: function(*(v.astype(np.float64) for v in x)).astype(x[0].dtype)
-
-
-def _where(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.where(condition != 0, a, b)
 
 
 def _shift(left: bool) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
@@ -71,7 +53,7 @@ MAP_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
         for name, function in (
             pair.split("=")
             for pair in """
-            Add=add Sub=subtract Mul=multiply Max=maximum Min=minimum Fmod=fmod Equal=equal Less=less Greater=greater
+            Add=add Sub=subtract Mul=multiply Max=maximum Min=minimum Mod=mod Fmod=fmod Equal=equal Less=less Greater=greater
             LessOrEqual=less_equal GreaterOrEqual=greater_equal And=logical_and Or=logical_or Xor=logical_xor Not=logical_not
             BitAnd=bitwise_and BitOr=bitwise_or BitXor=bitwise_xor BitNot=invert Neg=negative Abs=abs Sign=sign Floor=floor
             Ceil=ceil Round=rint Sqrt=sqrt IsNaN=isnan IsPosInf=isposinf IsNegInf=isneginf
@@ -86,8 +68,7 @@ MAP_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     },
     "Div": _divide,
     "Pow": _power,
-    "Mod": _modulo,
-    "Where": _where,
+    "Where": lambda condition, a, b: np.where(condition != 0, a, b),
     "Right": lambda a, b: np.broadcast_to(b, np.broadcast(a, b).shape),
     "PRelu": lambda x, slope: np.where(x < 0, slope * x, x),
     "ShiftLeft": _shift(True),
@@ -121,11 +102,11 @@ class ArrayMap(ArrayOp):
     result: str = ""
     macs_per_output = 1
 
-    def operand_sizes(self) -> tuple[int, ...]:
-        return tuple(prod(shape) for shape in self.shapes)
+    def operand_dims(self) -> tuple[Shape, ...]:
+        return self.shapes
 
-    def output_size(self) -> int:
-        return prod(self.dims)
+    def output_dims(self) -> Shape:
+        return self.dims
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         operands = [
@@ -224,7 +205,6 @@ def scalar_factor(node: Node) -> float | None:
     return scaled[0] if scaled is not None and scaled[1] == 0 else None
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayMap")
 def _lower(layer: Layer) -> LayerCode:
     op = layer.op
@@ -235,7 +215,6 @@ def _lower(layer: Layer) -> LayerCode:
     return layer.code("array_map", layer.call("arrayMap", config, inputs=tuple(operand_pointers(layer))))
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 _SAME_NAMES = (*SAME_AS_ONNX, *COMPARISONS, "Div", "Pow", "Max", "Min", "Where", "IsNaN")
 """Functions with the same name in ONNX."""
 _ON_TRUTH = ("And", "Or", "Xor", "Not")
@@ -252,7 +231,7 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     if op.function not in ("Cast", *_SAME_NAMES) and (op.function != "Mod" or op.result in ("", "bool")):
         raise NoOnnxForm(f"the function {op.function} of arrays has no ONNX form")
     attributes = {"to": writer.element(kind_dtype(op.result))} if op.function == "Cast" else {}
-    emit_flat(writer, writer.emit(op.function, emit_operands(writer, node, op.shapes), None, **attributes), output)
+    writer.flat(writer.emit(op.function, writer.operands(node), None, **attributes), output)
 
 
 # ---- Layers with infinite results for a zero, or a number rounded to it -------------------------

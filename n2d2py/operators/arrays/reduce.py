@@ -12,7 +12,7 @@ from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
-from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, emit_flat, emit_reshape, kernel_call, loop_type, strides
+from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, kernel_call, loop_type, strides
 from n2d2py.operators.arrays.values import Arrays, Value, onnx
 
 
@@ -71,20 +71,23 @@ class ArrayReduce(ArrayOp):
     axes: tuple[int, ...]
     result: str = ""
 
-    def operand_sizes(self) -> tuple[int, ...]:
-        return (prod(self.dims),)
+    @property
+    def outer(self) -> list[int]:
+        """The axes that stay."""
+        return [axis for axis in range(len(self.dims)) if axis not in self.axes]
 
-    def output_size(self) -> int:
-        return prod(self.dims) // prod(self.dims[axis] for axis in self.axes)
+    def operand_dims(self) -> tuple[Shape, ...]:
+        return (self.dims,)
+
+    def output_dims(self) -> Shape:
+        return tuple(self.dims[axis] for axis in self.outer)
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return prod(self.dims)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = inputs[0].reshape(len(inputs[0]), *self.dims)
-        outer = [axis for axis in range(len(self.dims)) if axis not in self.axes]
-        ordered = x.transpose(0, *(axis + 1 for axis in outer), *(axis + 1 for axis in self.axes))
-        lines = ordered.reshape(len(x), self.output_size(), -1)
+        (x,) = self.operands(inputs, node)
+        lines = x.transpose(0, *(axis + 1 for axis in (*self.outer, *self.axes))).reshape(len(x), self.output_size(), -1)
         with np.errstate(all="ignore"):
             return self.as_output(REDUCTIONS[self.function](lines), inputs)
 
@@ -101,11 +104,8 @@ class ArrayCumSum(AxisOp):
     product: bool = False
     result: str = ""
 
-    def output_size(self) -> int:
-        return self.outer * self.size * self.inner
-
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = self.to_lines(inputs[0])
+        (x,) = self.operands(inputs, node)
         x = x[:, :, ::-1] if self.reverse else x
         wide = x.astype(np.float64 if x.dtype.kind == "f" else np.int64)
         total = (np.multiply if self.product else np.add).accumulate(wide, axis=2)
@@ -143,17 +143,12 @@ def _scan(a: Arrays) -> None:
     a.bind(a.add(op, [x], x.dims, label="running"))
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
 @cpp("ArrayReduce")
 def _lower_reduce(layer: Layer) -> LayerCode:
     op = layer.op
     steps = strides(op.dims)
-    outer = [axis for axis in range(len(op.dims)) if axis not in op.axes]
-    types = {
-        **layer.planes,
-        "Kept": loop_type([op.dims[a] for a in outer], [[steps[a] for a in outer]]),
-        "Reduced": loop_type([op.dims[a] for a in op.axes], [[steps[a] for a in op.axes]]),
-    }
+    kept, reduced = (loop_type([op.dims[a] for a in axes], [[steps[a] for a in axes]]) for axes in (op.outer, op.axes))
+    types = {**layer.planes, "Kept": kept, "Reduced": reduced}
     kernel = "arrayLogSumExp" if op.function == "LogSumExp" else "arrayReduce"
     if kernel == "arrayReduce":
         types["Function"] = f"n2d2::reductions::{op.function}<{layer.inputs[0].cpp}>"
@@ -167,17 +162,15 @@ def _lower_scan(layer: Layer) -> LayerCode:
     return kernel_call(layer, "array_reduce", "arrayCumSum", (op.outer, op.size, op.inner, *flags))
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("ArrayReduce")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
-    x, axes = emit_reshape(writer, node.inputs[0], op.dims), [axis + 1 for axis in op.axes]
+    x, axes = writer.array(node.inputs[0], op.dims), [axis + 1 for axis in op.axes]
     if op.function.startswith("Arg"):
-        result = writer.emit(
-            op.function[:6], [x], axis=axes[0], keepdims=1, select_last_index=int(op.function.endswith("Last"))
-        )
+        is_last = int(op.function.endswith("Last"))
+        result = writer.emit(op.function[:6], [x], axis=axes[0], keepdims=1, select_last_index=is_last)
     elif op.function == "Sum":
         result = writer.emit("ReduceSum", [x, writer.constant(axes)], keepdims=1)
     else:
         result = writer.emit(f"Reduce{op.function}", [x], axes=axes, keepdims=1)
-    emit_flat(writer, result, output)
+    writer.flat(result, output)

@@ -9,16 +9,7 @@ from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
-from n2d2py.operators.arrays.base import (
-    ArrayOp,
-    AxisOp,
-    around_axis,
-    emit_flat,
-    emit_operands,
-    emit_reshape,
-    kernel_call,
-    operand_pointers,
-)
+from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, kernel_call, operand_pointers
 from n2d2py.operators.arrays.gather import ArrayGather
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
 
@@ -36,14 +27,14 @@ class ArrayTopK(AxisOp):
     largest: bool = True
     result: str = "int64"
 
-    def output_size(self) -> int:
-        return self.outer * self.count * self.inner
+    def output_dims(self) -> Shape:
+        return self.outer, self.count, self.inner
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return self.outer * self.size * self.inner * self.count
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = self.to_lines(inputs[0])
+        (x,) = self.operands(inputs, node)
         if self.largest:  # stable: of equal elements, the lower position comes first
             order = self.size - 1 - np.argsort(x[:, :, ::-1], axis=2, kind="stable")[:, :, ::-1]
         else:
@@ -53,7 +44,6 @@ class ArrayTopK(AxisOp):
 
 @onnx("TopK")
 def _top(a: Arrays) -> None:
-    """Add a TopK with constant K: sorted positions, and the elements at them."""
     x = a.tensor(a.value(0))
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
     a.builder.guard_batch(a.node, 0, axis, "orders")
@@ -71,9 +61,9 @@ def _top(a: Arrays) -> None:
 @onnx_emitter("ArrayTopK")
 def _emit_topk(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
-    x = emit_reshape(writer, node.inputs[0], (op.outer, op.size, op.inner))
+    (x,) = writer.operands(node)
     _, result = writer.emit_all("TopK", [x, writer.constant([op.count])], 2, axis=2, largest=int(op.largest), sorted=1)
-    emit_flat(writer, result, output)
+    writer.flat(result, output)
 
 
 @cpp("ArrayTopK")
@@ -91,10 +81,8 @@ class ArrayNonMaxSuppression(ArrayOp):
 
     Rows are ordered by image, then class, then score, highest first, with at most `count` boxes each. A box is selected if its
     score exceeds `least` and its intersection over union with each box selected before is at most `overlap`. Of equal scores
-    the lower index comes first; NaN is not a score. Unused rows hold -1.
-
-    Attributes:
-        centered: a box is (x, y of its center, width, height), else two opposite corners (y, x, y, x).
+    the lower index comes first; NaN is not a score. Unused rows hold -1. A box is two opposite corners (y, x, y, x), or
+    `centered`: (x, y of its center, width, height).
     """
 
     images: int
@@ -112,11 +100,11 @@ class ArrayNonMaxSuppression(ArrayOp):
         """Number of rows of the result."""
         return self.images * self.classes * self.count
 
-    def operand_sizes(self) -> tuple[int, ...]:
-        return self.images * self.boxes * 4, self.images * self.classes * self.boxes
+    def operand_dims(self) -> tuple[Shape, ...]:
+        return (self.images, self.boxes, 4), (self.images, self.classes, self.boxes)
 
-    def output_size(self) -> int:
-        return 3 * self.rows
+    def output_dims(self) -> Shape:
+        return self.rows, 3
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return self.rows * self.boxes
@@ -124,15 +112,13 @@ class ArrayNonMaxSuppression(ArrayOp):
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         operands = self.operands(inputs, node)
         count = max(map(len, operands))
-        boxes, scores = (np.broadcast_to(values, (count, values.shape[1])) for values in operands)
-        corners = self._corners(boxes.reshape(count, self.images, self.boxes, 4))
-        scores = scores.reshape(count, self.images, self.classes, self.boxes)
+        boxes, scores = (np.broadcast_to(values, (count, *values.shape[1:])) for values in operands)
+        corners = self._corners(boxes)
         result = np.full((count, self.rows, 3), -1, np.int64)
         for sample in range(count):
             rows = [
                 (image, number, box)
-                for image in range(self.images)
-                for number in range(self.classes)
+                for image, number in np.ndindex(self.images, self.classes)
                 for box in self._select_boxes(corners[sample, image], scores[sample, image, number])
             ]
             result[sample, : len(rows)] = np.reshape(rows, (-1, 3))
@@ -147,7 +133,6 @@ class ArrayNonMaxSuppression(ArrayOp):
         return np.concatenate([np.minimum(first, second), np.maximum(first, second)], -1)
 
     def _select_boxes(self, corners: np.ndarray, scores: np.ndarray) -> list[int]:
-        """Return the selected boxes of one class, in order."""
         selected: list[int] = []
         candidates = np.flatnonzero(scores > self.least)
         for box in candidates[np.argsort(-scores[candidates], kind="stable")]:
@@ -168,27 +153,22 @@ def _overlaps(one: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 @onnx("NonMaxSuppression")
 def _suppress(a: Arrays) -> None:
-    """Add a NonMaxSuppression with constant limits; its result has the largest possible number of rows."""
     boxes, scores = a.value(0), a.value(1)
     images, classes, count = scores.dims
     if boxes.dims != (images, count, 4) or boxes.kind or scores.kind:
         raise Unsupported(f"boxes of {boxes.dims} do not match scores of {scores.dims}, or one of them is an integer")
-    most, overlap, least = (
-        float(a.node.constant(index, name).item()) if a.node.has(index) else absent
-        for index, name, absent in (
-            (2, "max_output_boxes_per_class", 0.0),
-            (3, "iou_threshold", 0.0),
-            (4, "score_threshold", float("-inf")),
-        )
-    )
-    limit = int(min(most, count))
+
+    def number(index: int, name: str, absent: float = 0.0) -> float:
+        return float(a.node.constant(index, name).item()) if a.node.has(index) else absent
+
+    limit = int(min(number(2, "max_output_boxes_per_class"), count))
+    overlap, least = number(3, "iou_threshold"), number(4, "score_threshold", float("-inf"))
     if limit < 1:
         raise Unsupported("max_output_boxes_per_class is 0, which keeps no box")
     for index in (0, 1):
         a.builder.guard_batch(a.node, index, 0, "orders")
-    op = ArrayNonMaxSuppression(
-        images, classes, count, limit, overlap, least, bool(a.node.attribute("center_point_box", 0)), a.slots([boxes, scores])
-    )
+    centered, slots = bool(a.node.attribute("center_point_box", 0)), a.slots([boxes, scores])
+    op = ArrayNonMaxSuppression(images, classes, count, limit, overlap, least, centered, slots)
     log.notice("%s: its result has %d rows, those after the last box hold -1", a.builder.model.place(a.node.name), op.rows)
     a.bind(a.add(op, [boxes, scores], (op.rows, 3), label="kept"))
 
@@ -197,7 +177,7 @@ def _suppress(a: Arrays) -> None:
 def _emit_non_max_suppression(writer: OnnxWriter, node: Node, output: str) -> None:
     """Emit the rows of all samples, each moved to its sample's rows."""
     op = node.op
-    boxes, scores = emit_operands(writer, node, ((op.images, op.boxes, 4), (op.images, op.classes, op.boxes)))
+    boxes, scores = writer.operands(node)
     boxes = writer.emit("Reshape", [boxes, writer.constant([-1, op.boxes, 4])])
     scores = writer.emit("Reshape", [scores, writer.constant([-1, op.classes, op.boxes])])
     limits = [writer.constant([op.count]), *(writer.exact(np.array([x], np.float32)) for x in (op.overlap, op.least))]
@@ -215,9 +195,8 @@ def _emit_non_max_suppression(writer: OnnxWriter, node: Node, output: str) -> No
     earlier = writer.emit("Less", [sample, writer.emit("Range", [zero, samples, one])])
     first = writer.emit("ReduceSum", [writer.emit("Cast", [earlier], to=7), writer.constant([0])], keepdims=0)
     begun = writer.emit("Gather", [first, sample])
-    rank = writer.emit(
-        "Sub", [writer.emit("Unsqueeze", [writer.emit("Range", [zero, length(rows), one]), writer.constant([1])]), begun]
-    )
+    numbers = writer.emit("Unsqueeze", [writer.emit("Range", [zero, length(rows), one]), writer.constant([1])])
+    rank = writer.emit("Sub", [numbers, begun])
     place = writer.emit("Add", [writer.emit("Mul", [sample, writer.constant([op.rows])]), rank])
     total = writer.emit("Mul", [writer.emit("Unsqueeze", [samples, writer.constant([0])]), writer.constant([op.rows])])
     shape = writer.emit("Concat", [total, writer.constant([3])], axis=0)

@@ -63,11 +63,7 @@ class Arrays:
         return True
 
     def vector(self, value: Value) -> Value:
-        """Return the value as a vector or constant.
-
-        Raises:
-            MergesBatchAxis: if the batch axis is not separate, which an array cannot represent.
-        """
+        """Return the value as a vector or constant. Raise MergesBatchAxis if the batch axis is not separate."""
         if value.is_constant:
             return value
         if self.builder.is_batched:
@@ -117,11 +113,8 @@ class Arrays:
         builder, inputs = self.builder, [self.vector(value) for value in inputs]
         check_size(dims)
         dims = tuple(int(d) for d in dims)
-        params = {
-            f"operand{index}": self._parameter(value.constant)
-            for index, value in enumerate(inputs)
-            if value.constant is not None
-        }
+        constants = {f"operand{index}": value.constant for index, value in enumerate(inputs)}
+        params = {role: self._parameter(array) for role, array in constants.items() if array is not None}
         name = builder.fresh(f"{self.node.name}_{label or op.kind.lower()}")
         tensors = [value.tensor for value in inputs if value.tensor is not None]
         node = Node(name, op, tensors, [name], params, location=builder.model.place(self.node.name))
@@ -172,10 +165,9 @@ class Arrays:
             result = value.constant.reshape(-1)[positions].copy()
             result[filled] = np.asarray(fill).astype(result.dtype)
             return Value(tuple(dims), value.kind, None, result.reshape(dims))
-        if prod(map(len, offsets)) == value.size and all(
-            axis == tuple(index * step for index in range(len(offsets[number])))
-            for number, (axis, step) in enumerate(zip(op.indices, strides([len(axis) for axis in offsets]), strict=True))
-        ):
+        axes = zip(op.indices, strides([len(axis) for axis in offsets]), strict=True)
+        in_order = all(axis == tuple(range(0, len(axis or ()) * step, step)) for axis, step in axes)
+        if in_order and prod(map(len, offsets)) == value.size:
             return replace(value, dims=tuple(dims))
         return self.add(op, [value], dims, label="taken")
 
@@ -190,28 +182,22 @@ class Arrays:
             if not selected:
                 return value
             if 0 not in selected and all(min(each) >= 0 for each in selected.values()):
-                rank = len(value.dims)
+                axes = range(1, len(value.dims))
                 return self.before_transpose(
-                    lambda order: IndexSelect(tuple(selected.get(order.index(axis)) for axis in range(1, rank))), value
+                    lambda order: IndexSelect(tuple(selected.get(order.index(a)) for a in axes)), value
                 )
             value = self.vector(value)
-        steps = strides(value.dims)
-        offsets = [
-            [p * step if p >= 0 else -1 for p in positions.get(axis, range(size))]
-            for axis, (size, step) in enumerate(zip(value.dims, steps, strict=True))
-        ]
+        axes = enumerate(zip(value.dims, strides(value.dims), strict=True))
+        offsets = [[p * step if p >= 0 else -1 for p in positions.get(axis, range(size))] for axis, (size, step) in axes]
         return self.take(value, offsets, tuple(len(axis) for axis in offsets), fill)
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
         """Permute axes: axis i of the result is axis order[i]."""
         if value.image is not None and order[0] == 0:
             source, before = transpose_source(value.image, self.builder.graph)
-            permutation = tuple(before[axis] for axis in order)
-            return (
-                self.image_value(source)
-                if permutation == tuple(range(len(permutation)))
-                else self.layer(Transpose(permutation), self.image_value(source), "turned")
-            )
+            image, permutation = self.image_value(source), tuple(before[axis] for axis in order)
+            is_same = permutation == tuple(range(len(permutation)))
+            return image if is_same else self.layer(Transpose(permutation), image, "turned")
         value = self.vector(value)
         steps = strides(value.dims)
         offsets = [[p * steps[axis] for p in range(value.dims[axis])] for axis in order]
@@ -256,11 +242,8 @@ class Arrays:
 
 
 def onnx(*operators: str) -> Callable[[Callable[[Arrays], None]], Callable[[Arrays], None]]:
-    """Return a decorator that registers a converter for ONNX operators, "Operator" or "domain::Operator".
-
-    Raises:
-        InternalError: another converter handles one of them.
-    """
+    """Return a decorator that registers a converter for ONNX operators, "Operator" or "domain::Operator"; a second converter
+    is an InternalError."""
     names = [operator.removeprefix("ai.onnx::") for operator in operators]
 
     def register_converter(convert: Callable[[Arrays], None]) -> Callable[[Arrays], None]:

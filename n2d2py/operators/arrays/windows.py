@@ -1,29 +1,26 @@
-"""Windows over axes: convolutions and pools over up to three, also with weights computed in the network; resampling along one."""
+"""Windows over axes. Convolutions and pools of ONNX become layers on images, or arrays of up to three spatial axes, also with
+weights computed in the network."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import partial, reduce
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from n2d2py.arithmetic import functions as exact
-from n2d2py.contracts.cpp.layer import Call, Layer, LayerCode, cpp
-from n2d2py.contracts.operator import register
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Node, Shape
-from n2d2py.operators.arrays.base import (
-    ArrayOp,
-    AxisOp,
-    emit_constant,
-    emit_flat,
-    emit_reshape,
-    kernel_call,
-    operand_pointers,
-    output_pointer,
-)
-
-# ---- convolutions and pools ---------------------------------------------------------------------
-
+from n2d2py.contracts.cpp import Call, Layer, LayerCode, cpp
+from n2d2py.contracts.onnx.nodes import OnnxNode
+from n2d2py.contracts.operator import Op, register
+from n2d2py.graph import Shape
+from n2d2py.graph.shapes import MAX_PAD, MAX_STEP
+from n2d2py.operators.arrays.base import ArrayOp, operand_pointers, output_pointer
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx
+from n2d2py.operators.conv import Conv, Deconv
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
 
 Triple = tuple[int, int, int]
 
@@ -56,12 +53,12 @@ class ArrayConvPool(ArrayOp):
     slots: tuple[int, ...] = (0, 1)
     result: str = ""
 
-    def operand_sizes(self) -> tuple[int, ...]:
-        weights = self.outputs * (self.dims[1] // self.groups) * prod(self.kernel)
-        return (prod(self.dims), weights) if self.function == "Conv" else (prod(self.dims),)
+    def operand_dims(self) -> tuple[Shape, ...]:
+        weights = (self.outputs, self.dims[1] // self.groups, *self.kernel)
+        return (self.dims, weights) if self.function == "Conv" else (self.dims,)
 
-    def output_size(self) -> int:
-        return self.dims[0] * self.outputs * prod(self.size)
+    def output_dims(self) -> Shape:
+        return self.dims[0], self.outputs, *self.size
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         each = prod(self.kernel) * (self.dims[1] // self.groups if self.function == "Conv" else 1)
@@ -69,24 +66,18 @@ class ArrayConvPool(ArrayOp):
 
     def _windows(self, x: np.ndarray, fill: float) -> np.ndarray:
         """Return the elements of all windows (N, batch, channels, taps, D', H', W')."""
-        pads = [
-            (before, max(0, (n - 1) * s + (k - 1) * d + 1 - size - before))
-            for before, n, s, k, d, size in zip(
-                self.pads, self.size, self.stride, self.kernel, self.dilation, self.dims[2:], strict=True
-            )
-        ]
-        full = np.pad(x, [(0, 0)] * 3 + pads, constant_values=fill)
-        extents = [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True)]
-        windows = np.lib.stride_tricks.sliding_window_view(full, extents, axis=(3, 4, 5))  # (..., D, H, W, extents)
-        starts = (slice(0, (n - 1) * s + 1, s) for n, s in zip(self.size, self.stride, strict=True))
-        taps = windows[(..., *starts, *(slice(None, None, d) for d in self.dilation))]
+        extent, last = ((np.array(n) - 1) * step for n, step in ((self.kernel, self.dilation), (self.size, self.stride)))
+        after = np.maximum(0, last + extent + 1 - self.dims[2:] - self.pads)
+        full = np.pad(x, [(0, 0)] * 3 + list(zip(self.pads, after, strict=True)), constant_values=fill)
+        windows = np.lib.stride_tricks.sliding_window_view(full, tuple(extent + 1), axis=(3, 4, 5))  # (..., D, H, W, extent)
+        starts = (slice(0, stop + 1, step) for stop, step in zip(last, self.stride, strict=True))
+        taps = windows[(..., *starts, *(slice(None, None, step) for step in self.dilation))]
         return np.moveaxis(taps, (6, 7, 8), (3, 4, 5)).reshape(*x.shape[:3], -1, *self.size)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        operands = self.operands(inputs, node)
-        x = operands[0].reshape(-1, *self.dims)
+        x, *weights = self.operands(inputs, node)
         if self.function == "Conv":
-            return self.as_output(self._convolve(x, operands[1]), inputs)
+            return self.as_output(self._convolve(x, *weights), inputs)
         if self.function in ("Max", "MaxIndex"):
             lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
             parts = self._windows(x, lowest)
@@ -106,19 +97,19 @@ class ArrayConvPool(ArrayOp):
             return self.as_output(np.sqrt(total) if self.order == 2 else exact.power(total, 1 / self.order), inputs)
         return self.as_output(total / self.counts(), inputs)
 
+    def counted_range(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first position that an average counts along each axis, and the one after the last."""
+        before, after = (self.pads, self.counted) if self.counted else ((0, 0, 0), (0, 0, 0))
+        return np.negative(before), np.add(self.dims[2:], after)
+
     def counts(self) -> np.ndarray:
         """Return the number of elements that each window counts, (D', H', W')."""
-        after = self.counted or (0, 0, 0)
-        first = (0, 0, 0) if self.counted is None else tuple(-p for p in self.pads)
-        result = np.ones(self.size, np.int64)
-        for axis in range(3):
-            start = np.arange(self.size[axis]) * self.stride[axis] - self.pads[axis]
-            taps = start[:, None] + np.arange(self.kernel[axis]) * self.dilation[axis]
-            inside = (taps >= first[axis]) & (taps < self.dims[2 + axis] + after[axis])
-            shape = [1, 1, 1]
-            shape[axis] = -1
-            result = result * inside.sum(1).reshape(shape)
-        return result
+        axes = zip(self.size, self.stride, self.pads, self.kernel, self.dilation, *self.counted_range(), strict=True)
+        counts = []
+        for size, stride, pad, kernel, dilation, first, last in axes:
+            taps = (np.arange(size) * stride - pad)[:, None] + np.arange(kernel) * dilation
+            counts.append(((taps >= first) & (taps < last)).sum(1))
+        return reduce(np.multiply.outer, counts)
 
     def _convolve(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         wide = np.float64 if x.dtype.kind == "f" else np.int64
@@ -136,19 +127,11 @@ class ArrayConvPool(ArrayOp):
 @cpp("ArrayConvPool")
 def _lower_conv_pool(layer: Layer) -> LayerCode:
     op = layer.op
-    depth, (before, after) = op.dims[1] // op.groups if op.function == "Conv" else 1, ((0, 0, 0), (0, 0, 0))
-    if op.counted is not None:
-        before, after = op.pads, op.counted
+    (first, last), depth = op.counted_range(), op.dims[1] // op.groups if op.function == "Conv" else 1
     sizes = {"Input": op.dims[2:], "Output": op.size, "Kernel": op.kernel, "Stride": op.stride, "Pad": op.pads}
-    sizes |= {"Dilation": op.dilation, "First": [-pad for pad in before]}
-    sizes["Last"] = [size + pad for size, pad in zip(op.dims[2:], after, strict=True)]
-    constants = {
-        "Batch": op.dims[0],
-        "Outputs": op.outputs,
-        "Groups": op.groups,
-        "ColumnMajor": op.column_major,
-        "Depth": depth,
-    }
+    sizes |= {"Dilation": op.dilation, "First": first, "Last": last}
+    constants = {"Batch": op.dims[0], "Outputs": op.outputs, "Groups": op.groups, "ColumnMajor": op.column_major}
+    constants["Depth"] = depth
     for index, axis in enumerate("DHW"):
         constants |= {f"{name}{axis}": values[index] for name, values in sizes.items()}
     config, operands = layer.config(f"{op.function} over windows", {}, constants), operand_pointers(layer)
@@ -160,53 +143,240 @@ def _lower_conv_pool(layer: Layer) -> LayerCode:
     return layer.code("array_matmul", call)
 
 
-# ---- resampling ---------------------------------------------------------------------------------
+# ---- ONNX import: attributes ---------------------------------------------------------------------
+class Windows(NamedTuple):
+    """Windows on a tensor: its size, kernel, stride, dilation and pads, each with a value for each spatial axis."""
+
+    size: np.ndarray
+    kernel: np.ndarray
+    stride: np.ndarray
+    dilation: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+
+    @property
+    def extent(self) -> np.ndarray:
+        """Length of the dilated kernel."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    def counts(self, ceil_mode: bool = False) -> np.ndarray:
+        """Return the windows along each axis; `ceil_mode` adds one that ends, but does not start, beyond the padding."""
+        rest = self.size + self.before + self.after - self.extent
+        count = rest // self.stride + 1
+        return count + (ceil_mode & (rest % self.stride > 0) & (count * self.stride < self.size + self.before))
 
 
-@register
-class ArrayInterpolate(AxisOp):
-    """y[o, j, i] = sum over t of weights[j][t] * x[o, positions[j][t], i] for x (outer, size, inner).
-
-    Attributes:
-        positions: input rows of each output row, the same number for each.
-        weights: weights of these rows.
-    """
-
-    positions: tuple[tuple[int, ...], ...]
-    weights: tuple[tuple[float, ...], ...]
-
-    def output_size(self) -> int:
-        return self.outer * len(self.positions) * self.inner
-
-    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
-        return self.output_size() * len(self.positions[0])
-
-    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = self.to_lines(inputs[0])
-        wide = x.astype(np.float64)
-        total = np.zeros((len(x), self.outer, len(self.positions), self.inner))
-        weights = np.asarray(self.weights, x.dtype).astype(np.float64)
-        for tap in range(len(self.positions[0])):
-            lines = [line[tap] for line in self.positions]
-            total += wide[:, :, lines] * weights[:, tap][None, None, :, None]
-        return self.as_output(total, inputs)
+def _per_axis(node: OnnxNode, name: str, axes: int) -> np.ndarray:
+    values = np.array(node.attribute(name) or [1] * axes)
+    if len(values) != axes:
+        raise Unsupported(f"its {name} have {len(values)} values for {axes} spatial axes")
+    if min(values) < 1 or max(values) > MAX_STEP:
+        raise Unsupported(f"its {name} are not positive" if min(values) < 1 else f"its {name} are larger than any image")
+    return values
 
 
-@cpp("ArrayInterpolate")
-def _lower_interpolate(layer: Layer) -> LayerCode:
-    op = layer.op
-    positions = layer.array("positions", np.array(op.positions), "std::int32_t")
-    weights = layer.array("weights", np.array(op.weights).astype(layer.output.dtype), layer.output.cpp)
-    sizes = (op.outer, op.size, op.inner, len(op.positions), len(op.positions[0]))
-    operands = (f"n2d2::elements<{layer.input_planes[0]}>(in0)", positions, weights)
-    return kernel_call(layer, "array_norm", "arrayInterpolate", sizes, operands)
+def _read_windows(a: Arrays, x: Value, weights: Value | None = None) -> Windows:
+    node, spatial = a.node, len(x.dims) - 2
+    if not 1 <= spatial <= 3:
+        raise Unsupported(f"its input has rank {len(x.dims)}, only rank 3, 4 or 5 is supported")
+    if weights is None:
+        kernel = x.dims[2:] if node.type.startswith("Global") else _per_axis(node, "kernel_shape", spatial)
+    else:
+        kernel = weights.dims[2:]
+        if len(kernel) != spatial:
+            raise Unsupported("its weights and its input differ in rank")
+        if tuple(node.attribute("kernel_shape") or kernel) != kernel:
+            raise Unsupported("its kernel_shape differs from the shape of its weights")
+    stride, dilation = _per_axis(node, "strides", spatial), _per_axis(node, "dilations", spatial)
+    return Windows(np.array(x.dims[2:]), np.array(kernel), stride, dilation, *np.zeros((2, spatial), int))
 
 
-@onnx_emitter("ArrayInterpolate")
-def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    op = node.op
-    matrix = np.zeros((1, 1, len(op.positions), op.size))
-    for line, (positions, weights) in enumerate(zip(op.positions, op.weights, strict=True)):
-        np.add.at(matrix[0, 0, line], list(positions), weights)
-    x = emit_reshape(writer, node.inputs[0], (op.outer, op.size, op.inner))
-    emit_flat(writer, writer.emit("MatMul", [emit_constant(writer, matrix, ""), x]), output)
+def _read_pads(node: OnnxNode, axes: int) -> tuple[np.ndarray, np.ndarray]:
+    is_valid = node.attribute("auto_pad", "NOTSET") == "VALID"
+    pads = np.array((not is_valid and node.attribute("pads")) or [0] * 2 * axes)
+    if len(pads) != 2 * axes:
+        raise Unsupported(f"its pads have {len(pads)} values instead of {2 * axes}")
+    return pads[:axes], pads[axes:]
+
+
+def _halves(node: OnnxNode, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Split total pads into pads before and after each axis; SAME_UPPER puts the larger half after it."""
+    small, large = total // 2, total - total // 2
+    return (small, large) if node.attribute("auto_pad", "NOTSET") == "SAME_UPPER" else (large, small)
+
+
+def _with_pads(node: OnnxNode, windows: Windows) -> Windows:
+    size, stride = windows.size, windows.stride
+    if node.attribute("auto_pad", "NOTSET").startswith("SAME"):
+        before, after = _halves(node, np.maximum((-(-size // stride) - 1) * stride + windows.extent - size, 0))
+    else:
+        before, after = _read_pads(node, len(size))
+        if max(*before, *after) > MAX_PAD:
+            raise Unsupported(f"its pads exceed the limit of {MAX_PAD}")
+        if min(*before, *after) < 0:
+            raise Unsupported("negative pads are not supported", "crop with a Pad or Slice before it")
+    return windows._replace(before=before, after=after)
+
+
+def _cropped(node: OnnxNode, windows: Windows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the elements that a transposed convolution crops before and after each axis, and its output padding."""
+    size, stride, axes = windows.size, windows.stride, len(windows.size)
+    added = np.array(node.attribute("output_padding") or [0] * axes)
+    target = np.array(node.attribute("output_shape") or [])[-axes:]
+    if not target.size and node.attribute("auto_pad", "NOTSET").startswith("SAME"):
+        target = size * stride
+    for name, values in (("output_padding", added), ("output_shape", target)):
+        if values.size and len(values) != axes:
+            raise Unsupported(f"its {name} has {len(values)} values for {axes} spatial axes")
+    if not target.size:
+        return *_read_pads(node, axes), added
+    return *_halves(node, stride * (size - 1) + windows.extent + added - target), added
+
+
+def _on_axes(axes: int, values: Iterable[int], fill: int = 1) -> Any:
+    """Return the values of `axes` axes; those before the given ones get `fill`."""
+    values = tuple(map(int, values))
+    return (fill,) * (axes - len(values)) + values
+
+
+# ---- layers --------------------------------------------------------------------------------------
+def _add_layer(a: Arrays, x: Value, op: Op, weights: np.ndarray | None = None) -> None:
+    """Add a layer on an image, with weights (O, C, kernel) and the bias; a sequence becomes an image of one row and back."""
+    assert x.image is not None
+    node, builder, params, weights_at = a.node, a.builder, None, None
+    if weights is not None:
+        bias = node.optional_constant(2, "bias")
+        if bias is not None:
+            _check_bias(bias.size, len(weights))
+            bias = bias.reshape(-1)
+        params, weights_at = {"weights": weights.reshape(*weights.shape[:2], *_on_axes(2, weights.shape[2:])), "bias": bias}, 1
+    if len(x.dims) == 4:
+        builder.layer(node, op, [x.image], params, weights_at=weights_at)
+        return
+    image = builder.layer(node, Reshape((x.dims[1], 1, x.dims[2])), [x.image], part="line")
+    result = builder.layer(node, op, [image], params, part="image", weights_at=weights_at)
+    _, count, _, length = builder.graph.shape(result)
+    builder.layer(node, Reshape((count, length)), [result])
+
+
+def _check_bias(values: int, outputs: int) -> None:
+    if values != outputs:
+        raise Unsupported(f"its bias has {values} values for {outputs} outputs", "export the model again")
+
+
+def _add_windows(
+    a: Arrays, function: str, operands: Sequence[Value], outputs: int, size: Iterable[int], windows: Windows, **more: Any
+) -> Value:
+    """Add an ArrayConvPool of a tensor and weights, if any, whose result has the axes of the tensor; `more` are attributes."""
+    if min(size) < 1:
+        raise Unsupported("its result has no elements")
+    size = tuple(map(int, size))
+    x, *_ = operands = [a.tensor(operands[0])] if len(operands) == 1 else operands
+    more = {"slots": a.slots(operands), "result": x.kind, **more}
+    kernel, stride, dilation = (_on_axes(3, values) for values in windows[1:4])
+    dims, before = x.dims[:2] + _on_axes(3, x.dims[2:]), _on_axes(3, windows.before, 0)
+    op = ArrayConvPool(function, dims, outputs, _on_axes(3, size), kernel, stride, before, dilation, **more)
+    return a.add(op, operands, (x.dims[0], outputs, *size), label=function.lower())
+
+
+def add_convolution(a: Arrays, x: Value, weights: Value, **more: Any) -> Value:
+    """Add the convolution of arrays that the node's attributes describe, without bias; `more`: attributes of ArrayConvPool."""
+    windows = _with_pads(a.node, _read_windows(a, x, weights))
+    groups = _groups(a, x, weights.dims)
+    return _add_windows(a, "Conv", [x, weights], weights.dims[0], windows.counts(), windows, groups=groups, **more)
+
+
+def _groups(a: Arrays, x: Value, weights: Sequence[int], transposed: bool = False) -> int:
+    groups = int(a.node.attribute("group", 1))
+    channels = weights[0] if transposed else groups * weights[1]
+    if groups < 1 or x.dims[1] != channels or weights[0] % groups:
+        raise Unsupported(f"its weights of {list(weights)} do not match {x.dims[1]} channels in {groups} groups")
+    return groups
+
+
+def _add_bias(a: Arrays, output: Value) -> Value:
+    if not a.node.has(2):
+        return output
+    bias = a.value(2)
+    _check_bias(bias.size, output.dims[1])
+    return a.map("Add", output, a.reshape(bias, (bias.size, *(1,) * (len(output.dims) - 2))))
+
+
+# ---- operators -----------------------------------------------------------------------------------
+def _weighted_operands(a: Arrays) -> tuple[Value, Value]:
+    is_image = all(a.node.is_constant(index) for index in range(1, len(a.node.inputs)) if a.node.has(index))
+    return a.image() if is_image else a.value(0), a.value(1)
+
+
+@onnx("Conv")
+def _conv(a: Arrays) -> None:
+    x, weights = _weighted_operands(a)
+    if x.image is None or weights.constant is None:
+        a.bind(_add_bias(a, add_convolution(a, x, weights)))
+        return
+    windows = _with_pads(a.node, _read_windows(a, x, weights))
+    pads, groups = (*_on_axes(2, windows.before, 0), *_on_axes(2, windows.after, 0)), int(a.node.attribute("group", 1))
+    _add_layer(a, x, Conv(_on_axes(2, windows.stride), pads, _on_axes(2, windows.dilation), groups), weights.constant)
+
+
+@onnx("ConvTranspose")
+def _deconv(a: Arrays) -> None:
+    """Add a Deconv, or a convolution with mirrored weights over the input with zeros between its elements."""
+    x, weights = _weighted_operands(a)
+    windows, groups = _read_windows(a, x, weights), _groups(a, x, weights.dims, transposed=True)
+    begin, end, extra = _cropped(a.node, windows)
+    inputs, per_group, *kernel = weights.dims
+    if x.image is not None and weights.constant is not None and min(*begin, *end) >= 0:
+        parts = weights.constant.reshape(groups, inputs // groups, per_group, *kernel).swapaxes(1, 2)
+        pads = (*_on_axes(2, begin, 0), *_on_axes(2, end - extra, 0))
+        op = Deconv(_on_axes(2, windows.stride), pads, _on_axes(2, windows.dilation), groups)
+        _add_layer(a, x, op, parts.reshape(groups * per_group, inputs // groups, *kernel))
+        return
+    size = (windows.size - 1) * windows.stride + windows.extent + extra - begin - end
+    axes, positions = zip(windows.size, windows.stride, windows.extent - 1, begin, size, strict=True), {}
+    for axis, (n, stride, reach, cropped, count) in enumerate(axes, 2):
+        index, rest = np.divmod(np.arange(count + reach) - (reach - cropped), stride)
+        positions[axis] = np.where((rest == 0) & (index >= 0) & (index < n), index, -1).tolist()
+    spread = a.select(a.value(0), positions)
+    mirrored = a.select(weights, {axis: range(k - 1, -1, -1) for axis, k in enumerate(kernel, 2)})
+    split = a.reshape(mirrored, (groups, inputs // groups, per_group, *kernel))
+    swapped = a.transpose(split, (0, 2, 1, *range(3, 3 + len(kernel))))
+    swapped = a.reshape(swapped, (per_group * groups, inputs // groups, *kernel))
+    dense = windows._replace(stride=np.ones_like(size))
+    a.bind(_add_bias(a, _add_windows(a, "Conv", [spread, swapped], per_group * groups, size, dense, groups=groups)))
+
+
+def _pool(function: str, a: Arrays) -> None:
+    x, is_used = a.value(0) if function == "Lp" else a.image(), a.is_output_used(1)
+    windows = _with_pads(a.node, _read_windows(a, x))
+    size = windows.counts(bool(a.node.attribute("ceil_mode", 0)))
+    last = np.maximum(windows.after, (size - 1) * windows.stride + windows.kernel - windows.before - windows.size)
+    counts_pads = bool(a.node.attribute("count_include_pad", 0))
+    is_partly_counted = function == "Average" and counts_pads and (last != windows.after).any()
+    if x.image is not None and max(windows.dilation) == 1 and not is_used and not is_partly_counted:
+        pads = (*_on_axes(2, windows.before, 0), *_on_axes(2, last, 0))
+        counts_pads = counts_pads or not any(pads) or function == "Max"
+        _add_layer(a, x, Pool(function, _on_axes(2, windows.kernel), _on_axes(2, windows.stride), pads, counts_pads))
+        _check_windows(size, windows)
+        return
+    x, order = a.value(0), int(a.node.attribute("p", 2))
+    if order < 1:
+        raise Unsupported(f"p={order} is not supported")
+    counted = _on_axes(3, windows.after, 0) if counts_pads else None
+    output = _add_windows(a, function, [x], x.dims[1], size, windows, order=order, counted=counted)
+    _check_windows(size, windows)
+    a.bind(output)
+    if is_used:
+        more = {"result": "int64", "column_major": bool(a.node.attribute("storage_order", 0))}
+        a.bind(_add_windows(a, "MaxIndex", [x], x.dims[1], size, windows, **more), 1)
+
+
+def _check_windows(counts: np.ndarray, windows: Windows) -> None:
+    for n, k, s, d, before, _, count in zip(*windows, counts, strict=True):
+        for start in (-before, (count - 1) * s - before):
+            if not any(0 <= start + tap * d < n for tap in range(k)):
+                raise Unsupported("some of its windows lie outside the image", "reduce its pads")
+
+
+for _function in ("Max", "Average", "Lp"):
+    onnx(f"{_function}Pool", f"Global{_function}Pool")(partial(_pool, _function))

@@ -16,18 +16,7 @@ from math import isclose, sqrt
 import numpy as np
 from numpy.polynomial import polynomial
 
-from n2d2py.contracts.functions import (
-    FUNCTIONS,
-    GELU_POLYNOMIAL,
-    Clip,
-    Erf,
-    FunctionRow,
-    Gelu,
-    GeluTanh,
-    HardSigmoid,
-    HardSwish,
-    Tanh,
-)
+from n2d2py.contracts import functions
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
 from n2d2py.operators.elemwise.op import ElemWise
@@ -37,7 +26,7 @@ _MAX_STEPS = 6
 """Largest number of consecutive layers that compute a polynomial."""
 
 
-def find_gated_function(graph: Graph, a: str, b: str) -> tuple[str, FunctionRow, float] | None:
+def find_gated_function(graph: Graph, a: str, b: str) -> tuple[str, functions.FunctionRow, float] | None:
     """Return (x, f, g) if the product of tensors a and b is g * f(x) for a known function f; else None."""
     for value, gate in ((a, b), (b, a)):
         for x, gain, shift in reversed(_scalings(graph, value)):
@@ -47,7 +36,7 @@ def find_gated_function(graph: Graph, a: str, b: str) -> tuple[str, FunctionRow,
     return None
 
 
-def merge_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, FunctionRow | None, np.ndarray]:
+def merge_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, functions.FunctionRow | None, np.ndarray]:
     """Return (source, function, new gain) with gain * tensor = new gain * function(source), as far back as products reach."""
     producer = graph.producer(tensor)
     if producer is None or producer.activation is not None:
@@ -59,13 +48,11 @@ def merge_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, Functi
         product = np.where(np.abs(product - 1) < 1e-6, 1.0, product)
         x, function = _split_activation(graph, producer.inputs[0])
         return (x, function, product) if (product == 1).all() else (producer.inputs[0], None, product)
-    if isinstance(producer.op, Activation) and isinstance(producer.op.function, HardSwish) and gain.min() == gain.max() > 0:
-        function, factor = producer.op.function, float(gain.flat[0])
-        return (
-            producer.inputs[0],
-            HardSwish(function.gain * factor, function.shift * factor, function.high * factor),
-            np.ones_like(gain),
-        )
+    function = producer.op.function if isinstance(producer.op, Activation) else None
+    if isinstance(function, functions.HardSwish) and gain.min() == gain.max() > 0:
+        factor = float(gain.flat[0])
+        scaled = functions.HardSwish(function.gain * factor, function.shift * factor, function.high * factor)
+        return producer.inputs[0], scaled, np.ones_like(gain)
     return tensor, None, gain
 
 
@@ -79,7 +66,6 @@ def _scalings(graph: Graph, tensor: str) -> list[tuple[str, float, float]]:
 
 
 def _scaling(node: Node) -> tuple[float, float] | None:
-    """Return (gain, shift) of a layer gain * input + shift with scalars; else None."""
     if isinstance(node.op, Affine) and node.activation is None:
         weights, bias = node.params["weights"], node.params["bias"]
         if (weights == weights[0]).all() and (bias == bias[0]).all():
@@ -87,7 +73,7 @@ def _scaling(node: Node) -> tuple[float, float] | None:
     return scale_and_shift(node)
 
 
-def _split_activation(graph: Graph, tensor: str) -> tuple[str, FunctionRow | None]:
+def _split_activation(graph: Graph, tensor: str) -> tuple[str, functions.FunctionRow | None]:
     """Return (x, f) if an activation layer computes `tensor` as f(x); else (tensor, None)."""
     producer = graph.producer(tensor)
     if producer is not None and isinstance(producer.op, Activation) and producer.activation is None:
@@ -95,30 +81,25 @@ def _split_activation(graph: Graph, tensor: str) -> tuple[str, FunctionRow | Non
     return tensor, None
 
 
-def _find_gate(graph: Graph, x: str, gate: str) -> tuple[FunctionRow, float] | None:
+def _find_gate(graph: Graph, x: str, gate: str) -> tuple[functions.FunctionRow, float] | None:
     """Return (f, g) with x * gate = g * f(x); else None."""
     inner, factor, offset = _scalings(graph, gate)[-1]
     source, function = _split_activation(graph, inner)
     if function is None:
         return None
     before, gain, shift = next((one for one in _scalings(graph, source) if one[0] == x), (source, 1.0, 0.0))
-    if (
-        isinstance(function, Erf)
-        and before == x
-        and shift == 0
-        and isclose(gain, sqrt(0.5), rel_tol=1e-5)
-        and isclose(factor, offset)
-    ):
-        return Gelu(), 2 * factor
-    if isinstance(function, Tanh) and isclose(factor, offset) and _is_gelu_polynomial(graph, source, x):
-        return GeluTanh(), 2 * factor
+    scales_x = before == x and shift == 0
+    if isinstance(function, functions.Erf) and scales_x and isclose(gain, sqrt(0.5), rel_tol=1e-5) and isclose(factor, offset):
+        return functions.Gelu(), 2 * factor
+    if isinstance(function, functions.Tanh) and isclose(factor, offset) and _is_gelu_polynomial(graph, source, x):
+        return functions.GeluTanh(), 2 * factor
     if offset != 0 or factor <= 0:
         return None
-    if isinstance(function, Clip) and before == x and function.low == 0 and np.isfinite(function.high) and function.high > 0:
-        return HardSwish(gain * factor, shift * factor, function.high * factor), 1.0
-    if isinstance(function, HardSigmoid) and source == x:
-        return HardSwish(function.gain * factor, function.shift * factor, factor), 1.0
-    for kind in FUNCTIONS.values():
+    if isinstance(function, functions.Clip) and before == x and function.low == 0 < function.high < np.inf:
+        return functions.HardSwish(gain * factor, shift * factor, function.high * factor), 1.0
+    if isinstance(function, functions.HardSigmoid) and source == x:
+        return functions.HardSwish(function.gain * factor, function.shift * factor, factor), 1.0
+    for kind in functions.FUNCTIONS.values():
         if kind.gate and _split_activations(graph, inner, len(kind.gate)) == (x, kind.gate):
             return kind(), factor
     return None
@@ -127,11 +108,9 @@ def _find_gate(graph: Graph, x: str, gate: str) -> tuple[FunctionRow, float] | N
 def _is_gelu_polynomial(graph: Graph, tensor: str, x: str) -> bool:
     """True if a tensor is sqrt(2 / pi) * (x + 0.044715 x^3), in any order of products and sums."""
     result = _polynomial(graph, tensor, x, _MAX_STEPS)
-    return (
-        result is not None
-        and result.shape == GELU_POLYNOMIAL.shape
-        and np.allclose(result, GELU_POLYNOMIAL, rtol=1e-5, atol=1e-9)
-    )
+    if result is None or result.shape != functions.GELU_POLYNOMIAL.shape:
+        return False
+    return np.allclose(result, functions.GELU_POLYNOMIAL, rtol=1e-5, atol=1e-9)
 
 
 def _polynomial(graph: Graph, tensor: str, x: str, steps: int) -> np.ndarray | None:
@@ -160,17 +139,16 @@ def _polynomial(graph: Graph, tensor: str, x: str, steps: int) -> np.ndarray | N
 
 
 def _combined(op: ElemWise, operands: list[np.ndarray]) -> np.ndarray | None:
-    """Return the sum or product of polynomials; None for other operations, and above degree 3."""
     if op.operation == "Sum":
         terms = zip(operands, *op.coefficients(len(operands)), strict=True)
         return reduce(polynomial.polyadd, (polynomial.polyadd(weight * part, [shift]) for part, weight, shift in terms))
     result = reduce(polynomial.polymul, operands) if op.operation == "Prod" else None
-    return result if result is not None and len(result) <= len(GELU_POLYNOMIAL) else None
+    return result if result is not None and len(result) <= len(functions.GELU_POLYNOMIAL) else None
 
 
-def _split_activations(graph: Graph, tensor: str, length: int) -> tuple[str, tuple[FunctionRow | None, ...]]:
+def _split_activations(graph: Graph, tensor: str, length: int) -> tuple[str, tuple[functions.FunctionRow | None, ...]]:
     """Return (x, (f1, ..., fn)) if activation layers compute `tensor` as fn(... f1(x)); None for a missing function."""
-    result: list[FunctionRow | None] = []
+    result: list[functions.FunctionRow | None] = []
     for _ in range(length):
         tensor, function = _split_activation(graph, tensor)
         result.insert(0, function)

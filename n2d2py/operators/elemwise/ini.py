@@ -12,16 +12,11 @@ from n2d2py.operators.pointwise import Affine
 
 
 def _input_coefficients(context: LayerContext, key: str, inputs: int, count: int) -> list[tuple[float, ...]]:
-    """Return the coefficients of each input: one, or one per channel with CoeffMode=PerChannel."""
     mode, coefficients = context.values["CoeffMode"], tuple(context.values[key])
-    if len(coefficients) == 1:
-        return [coefficients] * inputs
-    if mode == "PerInput" and len(coefficients) == inputs:
-        return [(value,) for value in coefficients]
-    if mode == "PerChannel" and len(coefficients) == count:
-        return [coefficients] * inputs
-    if mode == "PerChannel" and len(coefficients) == inputs * count:
-        return [coefficients[index * count : (index + 1) * count] for index in range(inputs)]
+    shapes = {"PerLayer": (), "PerInput": ((inputs, 1),), "PerChannel": ((1, count), (inputs, count))}[mode]
+    for rows, columns in ((1, 1), *shapes):
+        if len(coefficients) == rows * columns:
+            return [coefficients[row * columns : (row + 1) * columns] for row in range(rows)] * (inputs // rows)
     wanted = {
         "PerLayer": "one value",
         "PerInput": f"one value, or {inputs} values",
@@ -53,9 +48,8 @@ def _build(context: LayerContext) -> None:
         raise context.fail("E216", what, f"set NbOutputs to {count}", "NbOutputs")
     weights, shifts = (_input_coefficients(context, key, len(tensors), count) for key in ("Weights", "Shifts"))
     if max(map(len, weights)) > 1 or max(map(len, shifts)) > 1:
-        tensors = [
-            _scale_input(context, index, tensor, weights[index], shifts[index], count) for index, tensor in enumerate(tensors)
-        ]
+        inputs = enumerate(zip(tensors, weights, shifts, strict=True))
+        tensors = [_scale_input(context, index, *each, count) for index, each in inputs]
         weights = shifts = []
     op = ElemWise(values["Operation"], tuple(w for (w,) in weights), tuple(s for (s,) in shifts))
     context.add(op, tensors, activation=read_activation(values))
@@ -64,7 +58,6 @@ def _build(context: LayerContext) -> None:
 def _scale_input(
     context: LayerContext, index: int, tensor: str, weights: tuple[float, ...], shifts: tuple[float, ...], count: int
 ) -> str:
-    """Add a gain and a shift for each channel of an input. Raise E217 if the operation does not apply them that way."""
     operation = context.values["Operation"]
     if operation not in ("Sum", "AbsSum", "EuclideanSum") or (operation == "AbsSum" and min(weights) < 0):
         negative = " with negative weights" if operation == "AbsSum" else ""
@@ -72,8 +65,5 @@ def _scale_input(
         raise context.fail("E217", what, "give one weight per input", "CoeffMode")
     # AbsSum: w |x| = |w x|; N2D2 does not shift there
     shift = (0.0,) if operation == "AbsSum" else shifts
-    params = {
-        role: np.broadcast_to(np.array(coefficients, np.float32), count).copy()
-        for role, coefficients in (("weights", weights), ("bias", shift))
-    }
-    return context.add_helper(f"coefficients{index}", Affine(), [tensor], params)
+    gains, offsets = (np.broadcast_to(np.array(each, np.float32), count).copy() for each in (weights, shift))
+    return context.add_helper(f"coefficients{index}", Affine(), [tensor], {"weights": gains, "bias": offsets})

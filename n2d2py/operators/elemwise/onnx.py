@@ -13,19 +13,14 @@ from n2d2py.contracts.operator import Op
 from n2d2py.graph.shapes import channels
 from n2d2py.operators.arrays.map import COMPARISONS, SAME_AS_ONNX, affine_form
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
-from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.idioms import find_gated_function, merge_gain
+from n2d2py.operators.elemwise.op import ElemWise, broadcasts
 from n2d2py.operators.pointwise import Activation, Affine, uniform_gain
 from n2d2py.operators.reshape import Dropout, Identity, Transpose, transpose_source
 
 _REALS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
-_COMBINATIONS = {
-    "Add": ElemWise("Sum"),
-    "Sub": ElemWise("Sum", (1.0, -1.0)),
-    "Mul": ElemWise("Prod"),
-    "Max": ElemWise("Max"),
-    "Min": ElemWise("Min"),
-}
+_COMBINATIONS = {"Add": ElemWise("Sum"), "Sub": ElemWise("Sum", (1.0, -1.0)), "Mul": ElemWise("Prod")}
+_COMBINATIONS |= {"Max": ElemWise("Max"), "Min": ElemWise("Min")}
 """Layers that combine images, by function."""
 
 
@@ -35,13 +30,11 @@ def _map(function: str, a: Arrays, result: str | None = None) -> None:
 
 # ---- several operands ------------------------------------------------------------------------------
 def _combine(function: str, a: Arrays) -> None:
-    """Add a function of any number of operands, combined from left to right."""
     if not (a.has_images() and _combine_on_images(function, a)):
         a.bind(reduce(partial(a.map, function), a.values()))
 
 
 def _combine_on_images(function: str, a: Arrays) -> bool:
-    """Add a layer that combines images, or an image and constants; return False if there is none."""
     indexes = range(len(a.node.inputs))
     constants = [index for index in indexes if a.node.is_constant(index)]
     if not constants:
@@ -60,16 +53,13 @@ def _combine_tensors(op: Op, a: Arrays) -> bool:
     if any(map(node.is_constant, indexes)):
         return False
     shapes = [node.shape(index) for index in indexes]
-    full = max(shapes, key=prod)
-    for shape in shapes:
-        if len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full, strict=True)):
-            return False
+    if not all(broadcasts(shape, max(shapes, key=prod)) for shape in shapes):
+        return False
     a.builder.layer(node, op if len(shapes) > 1 else Identity(), [node.tensor(index) for index in indexes])
     return True
 
 
 def _limit(function: str, a: Arrays, tensor: int, constants: list[int]) -> bool:
-    """Add a Clip if all constants are scalars."""
     values = [a.node.constant(index, "limit") for index in constants]
     if any(value.size != 1 or value.ndim > len(a.node.shape(tensor)) for value in values):
         return False
@@ -124,7 +114,6 @@ def _per_channel(values: np.ndarray, shape: tuple[int, ...], axis: int) -> np.nd
 
 @onnx("Mul")
 def _multiply(a: Arrays) -> None:
-    """Add a product; of two images, it may be the end of a decomposed function."""
     node, builder, gated = a.node, a.builder, None
     if a.has_images() and not node.is_constant(0) and not node.is_constant(1):
         gated = find_gated_function(builder.graph, node.tensor(0), node.tensor(1))
@@ -171,8 +160,7 @@ def _power(a: Arrays) -> None:
 
 @onnx("PRelu")
 def _prelu(a: Arrays) -> None:
-    """Add, on an image, LeakyRectifier for a single slope, max(x, slope x) for slopes of at most 1, or max(x, 0) + slope min(x,
-    0); on an array, a map."""
+    """Add a LeakyRectifier for one slope, max(x, slope x) for slopes up to 1, max(x, 0) + slope min(x, 0), or a map of arrays."""
     node, builder = a.node, a.builder
     x = a.input()
     slope = node.constant(1, "slope") if node.is_constant(1) and x.image is not None else np.zeros(0)
@@ -214,7 +202,6 @@ def _negate(a: Arrays) -> None:
 
 @onnx("Relu", "Abs")
 def _function(a: Arrays) -> None:
-    """Add an Activation; a map for integers."""
     if not a.apply_function():
         x = a.value(0)
         a.bind(a.map("Abs", x) if a.node.type == "Abs" else a.map("Max", x, a.const(0, x)))

@@ -11,23 +11,17 @@ import numpy as np
 from n2d2py.arithmetic import NumType, StepRescale
 from n2d2py.contracts.cpp import BYTE_SUMS, Call, Expression, Layer, LayerCode, cpp, epilogue, vectors
 from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.quant import quantizer as quant
 from n2d2py.contracts.quant.byte_pairs import byte_form
 from n2d2py.contracts.quant.file_rounding import sums_rescale
-from n2d2py.contracts.quant.quantizer import (
-    LayerTypes,
-    Quantizer,
-    common_multipliers,
-    file_clamp,
-    integer_layer,
-    peak,
-    quantize_layer,
-    quantizer,
-    refusal,
-    rescaled_layer,
-)
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import TWICE, Aligned, Dequantized, Node, QuantNode, Shape
 from n2d2py.memory.access import memory_access, pointwise
+
+
+def broadcasts(shape: Shape, full: Shape) -> bool:
+    """True if a shape differs from another one of its rank only in axes of length 1."""
+    return len(shape) == len(full) and all(size in (1, whole) for size, whole in zip(shape, full, strict=True))
 
 
 @register
@@ -46,7 +40,7 @@ class ElemWise(Op):
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         full = max(inputs, key=prod)
         for shape in inputs:
-            if len(shape) != len(full) or any(size not in (1, whole) for size, whole in zip(shape, full, strict=True)):
+            if not broadcasts(shape, full):
                 dims = " and ".join("x".join(map(str, s[1:])) for s in dict.fromkeys([inputs[0], shape, full]))
                 remedy = "use inputs of equal shape; axes of length 1 are broadcast"
                 raise self.error("E205", node, f"has inputs of different shapes {dims}", remedy)
@@ -82,7 +76,6 @@ class ElemWise(Op):
         return [self._sum(terms)]
 
     def _sum(self, terms: list[np.ndarray]) -> np.ndarray:
-        """Return the terms combined from left to right; the root of their squares for EuclideanSum."""
         if self.operation == "EuclideanSum":
             return np.sqrt(reduce(np.add, (t * t for t in terms)))
         return reduce(self.combine, terms)
@@ -112,9 +105,8 @@ class ElemWise(Op):
 memory_access("ElemWise")(pointwise)
 
 
-# ---- integers ------------------------------------------------------------------------------------
-@quantizer("ElemWise")
-class ElemWiseQuantizer(Quantizer):
+@quant.quantizer("ElemWise")
+class ElemWiseQuantizer(quant.Quantizer):
     """Sum: acc = sum of m_i q_i + offset, m_i ~ w_i s_i / (s_y unit) in 14 bits (22 with a 16-bit tensor).
 
     The unit is a power of two, which makes the rescale exact in every mode. EuclideanSum: the root of real numbers, in float32.
@@ -128,78 +120,74 @@ class ElemWiseQuantizer(Quantizer):
             return f"ElemWise {op.operation}"
         return None
 
-    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+    def quantize(self, node: Node, types: quant.LayerTypes) -> QuantNode:
         op, count, step = node.op, len(types.inputs), types.output.scale
-        peaks = [peak(kind) for kind in types.inputs]
+        peaks = [quant.peak(kind) for kind in types.inputs]
         scales = np.array([kind.scale for kind in types.inputs])
         if op.operation == "EuclideanSum":
             return dequantize_and_combine(node, types)
         if op.operation == "Prod":
             bound = int(np.prod([float(p) for p in peaks]))
             form = Aligned(np.ones(count, np.int32), np.zeros(1, np.int32))
-            return rescaled_layer(node, types, np.array([float(np.prod(scales)) / step]), bound, form)
+            return quant.rescaled_layer(node, types, np.array([float(np.prod(scales)) / step]), bound, form)
         weights, shifts = (np.array(v, np.float64) for v in op.coefficients(count))
-        multipliers, unit = common_multipliers(weights * scales / step, 22 if types.wide else 14)
+        multipliers, unit = quant.common_multipliers(weights * scales / step, 22 if types.wide else 14)
         offset = round(float(shifts.sum()) / (unit * step)) if op.operation == "Sum" else 0
         bound = sum(abs(m) * p for m, p in zip(multipliers, peaks, strict=True)) + abs(offset)
         acc_type = np.int32 if bound < 2**31 else np.int64
         form = Aligned(np.array(multipliers, acc_type), np.array([offset], acc_type))
-        return rescaled_layer(node, types, np.array([unit]), bound, form)
+        return quant.rescaled_layer(node, types, np.array([unit]), bound, form)
 
-    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+    def prequantized(self, node: Node, types: quant.LayerTypes) -> QuantNode:
         if node.rounding == TWICE and types.follows_file(node) and (result := _tflite(node, types)) is not None:
             return result
         types.remark(node, "no integers were found that agree for all pairs of bytes")
         fixed = types.options.rescaling != "Floating-point" and node.op.operation != "Prod"
         if fixed and max(kind.bits for kind in types.inputs) <= 16:
-            return quantize_layer(node, types)
+            return quant.quantize_layer(node, types)
         return dequantize_and_combine(node, types)
 
 
-def _tflite(node: Node, types: LayerTypes) -> QuantNode | None:
+def _tflite(node: Node, types: quant.LayerTypes) -> QuantNode | None:
     """Return the integer form of TFLite's kernels ADD, SUB and MUL; None if no form here is bit-exact."""
-    op, inputs, output, clamp = node.op, types.inputs, types.output, file_clamp(node, types.output)
+    op, inputs, output, clamp = node.op, types.inputs, types.output, quant.file_clamp(node, types.output)
     weights, shifts = op.coefficients(len(inputs))
     if len(inputs) != 2 or any(shifts):
         return None
     if op.operation == "Prod":
         factors = np.array([np.float64(inputs[0].scale) * np.float64(inputs[1].scale) / np.float64(output.scale)])
-        bound = int(np.prod([peak(kind) for kind in inputs]))
+        bound = int(np.prod([quant.peak(kind) for kind in inputs]))
         rescale = sums_rescale(node, factors, bound, clamp)
         form = Aligned(np.ones(2, np.int32), np.zeros(1, np.int32))
-        return None if rescale is None else integer_layer(node, form, clamp, rescale, bound)
+        return None if rescale is None else quant.integer_layer(node, form, clamp, rescale, bound)
     if op.operation != "Sum" or set(map(abs, weights)) != {1}:
         return None
     scales, fixed = _scales(inputs, weights), types.options.rescaling != "Floating-point"
     result = byte_form("Sum", scales, inputs, output, clamp, fixed, tflite=True)
-    return result and integer_layer(node, Aligned(result.multipliers, result.offset), clamp, result.rescale, result.bound)
+    return result and quant.integer_layer(node, Aligned(result.multipliers, result.offset), clamp, result.rescale, result.bound)
 
 
 def _scales(inputs: list[NumType], weights: tuple[float, ...]) -> np.ndarray:
     return np.array([np.float32(kind.scale) * np.float32(weight) for kind, weight in zip(inputs, weights, strict=True)])
 
 
-def dequantize_and_combine(node: Node, types: LayerTypes) -> QuantNode:
+def dequantize_and_combine(node: Node, types: quant.LayerTypes) -> QuantNode:
     """Return a float32 combination of scale_i (q_i - zero point); for two 8-bit tensors, an integer form with equal results."""
     op = node.op
     weights, shifts = op.coefficients(len(types.inputs))
     plain = op.operation in ("Prod", "Max", "Min") and set(weights) == {1}
     if any(shifts) or not (plain or op.operation in ("Sum", "EuclideanSum")):
-        raise refusal(node, f"ElemWise {op.operation}", "replace it by sums, products or limits of tensors")
+        raise quant.refusal(node, f"ElemWise {op.operation}", "replace it by sums, products or limits of tensors")
     scales = _scales(types.inputs, weights)
-    clamp = file_clamp(node, types.output)
+    clamp = quant.file_clamp(node, types.output)
     result = byte_form(op.operation, scales, types.inputs, types.output, clamp)
     if result is not None:
-        return integer_layer(node, Aligned(result.multipliers, result.offset), clamp, result.rescale, result.bound)
-    return integer_layer(node, Dequantized(scales), clamp, StepRescale(np.float32(types.output.scale)))
+        return quant.integer_layer(node, Aligned(result.multipliers, result.offset), clamp, result.rescale, result.bound)
+    return quant.integer_layer(node, Dequantized(scales), clamp, StepRescale(np.float32(types.output.scale)))
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
 def _coefficients(layer: Layer) -> tuple[list, list]:
-    """Return (weights, shifts) of the operands: multipliers and offset in integers, the operator's in floating point.
-
-    Pre-quantized networks dequantize their integers first; the weights are the scales.
-    """
+    """Return (weights, shifts): multipliers and offset in integers, scales of dequantized integers, or the operator's own."""
     op, count = layer.op, len(layer.inputs)
     weights, shifts = [1] * count, [0] * count
     if layer.has("scales"):
@@ -231,7 +219,6 @@ def lower(layer: Layer) -> LayerCode:
     return layer.code("elemwise", Call("n2d2::elemwise", (config,), ("operands", "out"), (declared,)), selection=selection)
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("ElemWise")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op

@@ -104,7 +104,6 @@ def _add_norm(a: Arrays, x: str, divisor: Divisor, centred: bool, gain: str | No
 
 
 def _add_softmax(a: Arrays) -> bool:
-    """Add a softmax for the quotient of exponentials and their sum; return False for any other quotient."""
     powers = _producer(a, a.node.inputs[0], "Exp")
     total = None if powers is None else _producer(a, _unshaped(a, a.node.inputs[1]), "ReduceSum")
     if powers is None or total is None or not _is_equal(a, total.inputs[0], a.node.inputs[0]):
@@ -135,7 +134,6 @@ _Quotient = tuple[str, Divisor, str | None, str | None]
 
 
 def _quotients(a: Arrays) -> Iterator[_Quotient]:
-    """Yield the possible quotients of a Div or Mul."""
     x, other = a.node.inputs
     if a.node.type == "Div":
         divisor = _broadcast(a, other, _divisor)
@@ -208,15 +206,9 @@ def _squared_divisor(a: Arrays, tensor: str) -> Divisor | None:
         return None if node is None else _add_guard(a, node, _squared_divisor, "epsilon", 2.0)
     if node.type == "Sub":
         result, mean = _squared_divisor(a, node.inputs[0]), _square_operand(a, node.inputs[1])
-        if (
-            result is None
-            or mean is None
-            or result.is_guarded
-            or result.centred
-            or not _is_mean(a, mean, result.x, result.axes)
-        ):
+        if result is None or mean is None or result.is_guarded or result.centred or result.factor != 1:
             return None
-        return replace(result, centred=True) if result.factor == 1 else None
+        return replace(result, centred=True) if _is_mean(a, mean, result.x, result.axes) else None
     if node.type in ("Mul", "Div"):
         index = 1 if node.type == "Div" or node.is_constant(1) else 0
         number, result = _scalar(node, index), _squared_divisor(a, node.inputs[1 - index])
@@ -231,7 +223,6 @@ def _squared_divisor(a: Arrays, tensor: str) -> Divisor | None:
 
 
 def _square_operand(a: Arrays, tensor: str) -> str | None:
-    """Return x if an ONNX tensor is x * x; else None."""
     node = _producer(a, tensor, "Mul", "Pow")
     if node is None or not (node.inputs[0] == node.inputs[-1] or (node.type == "Pow" and _scalar(node, 1) == 2)):
         return None
@@ -260,7 +251,6 @@ def _add_guard(a: Arrays, node: OnnxNode, below, place: str, power: float) -> Di
 
 
 def _reduction_divisor(a: Arrays, node: OnnxNode, x: str) -> Divisor | None:
-    """Return the divisor for the squares of `x` that a reduction sums."""
     x = _source(a, x)
     axes = _reduced_axes(a, node, x)
     if axes is None:
@@ -270,7 +260,6 @@ def _reduction_divisor(a: Arrays, node: OnnxNode, x: str) -> Divisor | None:
 
 
 def _reduced_axes(a: Arrays, node: OnnxNode, x: str) -> tuple[int, ...] | None:
-    """Return the axes of more than one element of a reduction of `x`; None where they are unknown."""
     if not a.builder.is_tensor(x) or (node.has(1) and not node.is_constant(1)):
         return None
     dims = a.builder.dims_of(x)
@@ -331,13 +320,11 @@ def _unshaped(a: Arrays, tensor: str) -> str:
 
 
 def _scalar(node: OnnxNode, index: int) -> float | None:
-    """Return the value of a constant input of one element; None for any other input."""
     value = np.asarray(node.constant(index, "number")) if node.is_constant(index) else np.zeros(0)
     return float(value.item()) if value.size == 1 else None
 
 
 def _source(a: Arrays, tensor: str) -> str:
-    """Return the tensor before any Cast or Identity between real types."""
     while (node := a.builder.writers.get(tensor)) is not None and node.op_type in ("Cast", "Identity"):
         if not all(a.builder.is_tensor(name) and not a.builder.kind_of(name) for name in (tensor, node.input[0])):
             break
@@ -346,7 +333,6 @@ def _source(a: Arrays, tensor: str) -> str:
 
 
 def _producer(a: Arrays, tensor: str, *kinds: str) -> OnnxNode | None:
-    """Return the producer of an ONNX tensor if it is of one of these kinds, else None."""
     node = a.builder.writers.get(_source(a, tensor))
     if node is None or node.op_type not in kinds or node.domain not in ("", "ai.onnx"):
         return None

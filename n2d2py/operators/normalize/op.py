@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import prod, sqrt
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Normalized, QuantGraph, QuantNode, Shape, axis_along, elements, in_memory_order, of_memory_order
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, rows
-from n2d2py.operators.arrays.base import emit_constant, emit_flat, emit_reshape, kernel_call
+from n2d2py.operators.arrays.base import kernel_call
+from n2d2py.operators.arrays.reduce import reduce_axes
+from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx
 
 SMALLEST_NORM = 1e-12
 """Smallest divisor; rows of zeros stay zero."""
@@ -86,7 +88,6 @@ def lp_normalize(size: int, power: int = 2) -> Normalize:
 memory_access("Normalize")(rows)
 
 
-# ---- INI files ---------------------------------------------------------------------------------
 SMALLEST_SQUARE = 1e-6
 """N2D2 adds it to a sum of squares before the root."""
 
@@ -103,7 +104,87 @@ def _from_ini(context: LayerContext) -> None:
     context.add(lp_normalize(size, 1) if is_l1 else Normalize(size, SMALLEST_SQUARE, False, summed=True), [tensor])
 
 
-# ---- integers ------------------------------------------------------------------------------------
+def _add_norm(a: Arrays, x: Value, outer: int, epsilon: float, part: str = "", centred: bool = True) -> Value:
+    x = a.tensor(x)
+    op = Normalize(x.size // outer, float(epsilon), centred, part)
+    return a.add(op, [x], (outer,) if part else x.dims, label=part or "normed")
+
+
+def _affine(a: Arrays, x: Value, scale: Value | None, shift: Value | None) -> Value:
+    x = x if scale is None else a.map("Mul", x, scale)
+    return x if shift is None else a.map("Add", x, shift)
+
+
+@onnx("LayerNormalization", "RMSNormalization")
+def _layer(a: Arrays) -> None:
+    x = a.value(0)
+    axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
+    outer, epsilon = prod(x.dims[:axis]), a.node.attribute("epsilon", 1e-5)
+    centred = a.node.type == "LayerNormalization"
+    result = _add_norm(a, x, outer, epsilon, centred=centred)
+    a.bind(_affine(a, result, a.value(1) if a.node.has(1) else None, a.value(2) if a.node.has(2) and centred else None))
+    dims = tuple(size if i < axis else 1 for i, size in enumerate(x.dims))
+    for index, part in ((1, "mean"), (2, "inverse")):
+        if a.is_output_used(index):
+            a.bind(a.reshape(_add_norm(a, x, outer, epsilon, part), dims), index)
+
+
+@onnx("InstanceNormalization", "GroupNormalization")
+def _group(a: Arrays) -> None:
+    x, groups = a.value(0), a.node.attribute("num_groups")
+    if groups is None and len(x.dims) < 3:
+        raise Unsupported("its input has no axes besides batch and channels")
+    groups = x.dims[1] if groups is None else int(groups)
+    if len(x.dims) < 2 or groups < 1 or x.dims[1] % groups:
+        raise Unsupported(f"num_groups={groups} does not divide the channels of its input")
+    result = _add_norm(a, x, x.dims[0] * groups, a.node.attribute("epsilon", 1e-5))
+    scale, shift = a.value(1), a.value(2)
+    shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
+    if scale.size == groups != x.dims[1]:
+        spread = (a.expand(a.reshape(v, (groups, 1)), (groups, x.dims[1] // groups)) for v in (scale, shift))
+        scale, shift = (a.reshape(v, (x.dims[1],)) for v in spread)
+    a.bind(_affine(a, result, a.reshape(scale, shape), a.reshape(shift, shape)))
+
+
+@onnx("MeanVarianceNormalization")
+def _mean_variance(a: Arrays) -> None:
+    """Add (x - mean) / (deviation + 1e-9) over the axes."""
+    x = a.value(0)
+    axes = a.node.axes(len(x.dims)) or [a.node.axis_of(axis, len(x.dims)) for axis in (0, 2, 3)]
+    for axis in axes:
+        a.builder.guard_batch(a.node, 0, axis, "normalises over")
+    away = a.map("Sub", x, reduce_axes(a, "Mean", x, axes))
+    deviation = a.map("Sqrt", reduce_axes(a, "Mean", a.map("Mul", away, away), axes))
+    a.bind(a.map("Div", away, a.map("Add", deviation, a.const(1e-9, x))))
+
+
+@onnx("LpNormalization")
+def _lp(a: Arrays) -> None:
+    x = a.value(0)
+    axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
+    a.builder.guard_batch(a.node, 0, axis, "normalises over")
+    if a.node.attribute("p", 2) not in (1, 2):
+        raise Unsupported(f"p={a.node.attribute('p')} is not supported", "use p=1 or p=2")
+    norm = reduce_axes(a, "L1" if a.node.attribute("p", 2) == 1 else "L2", x, [axis])
+    zero = a.map("Equal", norm, a.const(0.0, norm), result="bool")
+    safe = a.map("Where", zero, a.const(1.0, norm), norm, result="")
+    a.bind(a.map("Where", zero, a.const(0.0, x), a.map("Div", x, safe), result=""))
+
+
+@onnx("Hardmax")
+def _hardmax(a: Arrays) -> None:
+    x = a.value(0)
+    flattens = a.node.opset < 13
+    axis = a.node.axis_of(a.node.attribute("axis", 1 if flattens else -1), len(x.dims))
+    a.builder.guard_batch(a.node, 0, axis, "compares")
+    lines = a.reshape(x, (prod(x.dims[:axis]), prod(x.dims[axis:]))) if flattens else x
+    axis = 1 if flattens else axis
+    best = reduce_axes(a, "ArgMax", lines, [axis], True, "int64")
+    places = np.arange(lines.dims[axis]).reshape([-1 if i == axis else 1 for i in range(len(lines.dims))])
+    hit = a.map("Equal", best, a.const(places), result="bool")
+    a.bind(a.reshape(a.cast(hit, x.kind), x.dims))
+
+
 _GAIN_BITS = 14
 _FRACTION, _WIDE_FRACTION = 12, 16
 """Fractional bits of a normalized element, for 8-bit and for 16-bit results."""
@@ -146,7 +227,6 @@ class NormQuantizer(Quantizer):
         return rescaled_layer(node, types, np.array([unit]), bound, form)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
-        """Return the 14-bit gains and the offsets as real numbers."""
         form, step = node.form_as(Normalized), node.rescaling.effective()[0] * graph.type(node.output).scale
         step_of_gain = step * (sqrt(node.op.size) if node.op.summed else 1.0)
         values = {"gain": form.gains * (step_of_gain * 2.0 ** int(form.fraction[0])), "shift": form.offsets * step}
@@ -156,7 +236,6 @@ class NormQuantizer(Quantizer):
         return False
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
 @cpp("Normalize")
 def _lower_norm(layer: Layer) -> LayerCode:
     op, rows = layer.op, elements(layer.input_shape) // layer.op.size
@@ -190,18 +269,17 @@ def _integer_norm(layer: Layer, rows: int) -> LayerCode:
     return layer.code("integer_norm", layer.call("integerNorm", config, constants=constants), selection=selection)
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("Normalize")
 def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
     op, emit, shape = node.op, writer.emit, writer.graph.shape(node.output)
     if op.part:
         raise NoOnnxForm(f"the {op.part} of a normalisation has no ONNX form")
     channels = axis_along(shape, op.size, 1) == 1
-    x = node.inputs[0] if channels else emit_reshape(writer, node.inputs[0], (-1, op.size))
+    x = node.inputs[0] if channels else writer.array(node.inputs[0], (-1, op.size))
     axis, rank = (1, len(shape)) if channels else (2, 3)
     affine = [node.params[role] for role in ("gain", "shift") if role in node.params]
     if op.centred and not op.added and op.power == 2 and not op.summed and axis == rank - 1:
-        affine = [emit_constant(writer, values, "") for values in affine or [np.ones(op.size)]]
+        affine = map(writer.constant, affine or [np.ones(op.size)])
         result = emit("LayerNormalization", [x, *affine], axis=-1, epsilon=op.epsilon)
     else:
         away = emit("Sub", [x, emit("ReduceMean", [x], axes=[axis])]) if op.centred else x
@@ -217,8 +295,8 @@ def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
         result, column = emit("Div", [away, divisor]), (-1, *(1,) * (rank - axis - 1))
         for function, values in zip(("Mul", "Add"), affine, strict=False):
             if function == "Mul" or values.any():
-                result = emit(function, [result, emit_constant(writer, values.reshape(column), "")])
+                result = emit(function, [result, writer.constant(values.reshape(column))])
     if not channels:
-        emit_flat(writer, result, output)
+        writer.flat(result, output)
     else:
         writer.nodes[-1].output[0] = output

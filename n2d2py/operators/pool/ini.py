@@ -10,7 +10,8 @@ from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_ac
 from n2d2py.contracts.ini.layers import LayerContext, ini
 from n2d2py.contracts.ini.mapping import MAPPING_KEYS, MAX_CONNECTIONS, as_groups, read_mapping
 from n2d2py.contracts.operator import Op
-from n2d2py.ini.schema import Key, Kind
+from n2d2py.contracts.windows import Pads
+from n2d2py.ini import Key, Kind, Values
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.index_select import IndexSelect
@@ -23,14 +24,21 @@ MAX_WINDOWS = 1 << 16
 """Largest number of windows over all outputs of a pool over several channels."""
 
 
+WINDOWS = (*window_keys("Pool", None, size=True), *window_keys("Stride", 1), *window_keys("Padding", 0), *MAPPING_KEYS)
+"""Keys of a pool and of its reversal."""
+
+
+def read_windows(values: Values) -> tuple[tuple[int, int], tuple[int, int], Pads]:
+    """Return (kernel, stride, pads)."""
+    pads = read_window(values, "Padding", 0)
+    return read_window(values, "Pool", None, size=True), read_window(values, "Stride", 1), (*pads, *pads)
+
+
 @ini(
     "Pool",
     NB_OUTPUTS,
     Key("Pooling", Kind.ENUM, doc="Pooling operation.", choices=("Max", "Average")),
-    *window_keys("Pool", None, size=True),
-    *window_keys("Stride", 1),
-    *window_keys("Padding", 0),
-    *MAPPING_KEYS,
+    *WINDOWS,
     base=ACTIVATED,
     accepted=THIRD_AXIS,
     doc="Pooling layer. Averages include the padding. With a Mapping, each output pools the windows of all connected "
@@ -40,9 +48,7 @@ def _build(context: LayerContext) -> None:
     values, outputs = context.values, context.values["NbOutputs"]
     context.as_images()
     mapping, count = read_mapping(context)
-    pads = read_window(values, "Padding", 0)
-    kernel, stride = read_window(values, "Pool", None, size=True), read_window(values, "Stride", 1)
-    op = Pool(values["Pooling"], kernel, stride, (*pads, *pads), count_pad=True)
+    op = Pool(values["Pooling"], *read_windows(values))
     if mapping is None and outputs == count:
         log.notice("%s: no Mapping; each output pools the channel of the same index", values.section.location)
     elif mapping is None:
@@ -66,9 +72,6 @@ def _add_mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
     Outputs with the same channels are computed once. One channel per output: IndexSelect, then the pool. Average: a convolution
     with weights 1 / (window * channels of the output). Max: a pool of each channel, then the element-wise maximum of the first
     channels of all outputs, their second channels, and so on.
-
-    Raises:
-        N2D2Error: E215 an output without channels, E229 too many windows.
     """
     fan_in = mapping.sum(axis=1)
     if not fan_in.all():
@@ -81,14 +84,12 @@ def _add_mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
         _add_pool(context, op, mapping, tensor, activation, None)
         return
     once = _add_pool(context, op, rows, tensor, activation, "once")
-    context.add(IndexSelect((tuple(np.argsort(order)[place.reshape(-1)].tolist()), None, None)), [once])
+    context.add(_select_channels(np.argsort(order)[place.reshape(-1)]), [once])
 
 
 def _add_pool(
     context: LayerContext, op: Pool, mapping: np.ndarray, tensor: str, activation: FunctionRow | None, suffix: str | None
 ) -> str:
-    """Add the pool of a mapping as the layer itself or as the helper `suffix`; return its tensor."""
-
     def last(op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
         if suffix is None:
             return context.add(op, inputs, params, activation).output
@@ -102,13 +103,11 @@ def _add_pool(
         connected = np.ones((len(mapping), count // groups), bool) if groups > 1 else mapping
         share = connected / (fan_in * op.kernel[0] * op.kernel[1])[:, None]
         weights = np.broadcast_to(share[:, :, None, None], (*share.shape, *op.kernel)).astype(np.float32)
-        return last(
-            Conv(op.stride, op.pads, (1, 1), groups), [tensor], {"weights": weights, "bias": np.zeros(len(mapping), np.float32)}
-        )
+        params = {"weights": weights, "bias": np.zeros(len(mapping), np.float32)}
+        return last(Conv(op.stride, op.pads, (1, 1), groups), [tensor], params)
     _check_size(context, len(mapping) * int(fan_in.max()), MAX_WINDOWS)
     chosen = np.sort(np.where(mapping, np.arange(count), count), axis=1)[:, : fan_in.max()]
-    chosen = np.where(chosen < count, chosen, chosen[:, :1])  # rows with fewer channels repeat their first one
-    ways = chosen.T
+    ways = np.where(chosen < count, chosen, chosen[:, :1]).T  # rows with fewer channels repeat their first one
     if len(ways) == 1:
         return last(op, [context.add_helper("channels", _select_channels(ways[0]), [tensor])])
     pooled = context.add_helper("pooled", op, [tensor])

@@ -12,18 +12,8 @@ from n2d2py.arithmetic import NumType, StepRescale
 from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.contracts.cpp import BYTE_SUMS, Layer, LayerCode, Reference, cpp, epilogue, moving_epilogue, vectors, window
 from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.quant import quantizer as quant
 from n2d2py.contracts.quant.file_rounding import mean_rescale, pool_rescale, stored_origin
-from n2d2py.contracts.quant.quantizer import (
-    LayerTypes,
-    Quantizer,
-    file_clamp,
-    file_rescale,
-    integer_layer,
-    moved_layer,
-    peak,
-    quantizer,
-    rescaled_layer,
-)
 from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.contracts.windows import Pads, output_extent, pad
 from n2d2py.graph import INT8, TWICE, UINT8, Dequantized, Node, QuantGraph, QuantNode, Rescaled, Shape, StoredSums
@@ -32,14 +22,10 @@ from n2d2py.memory.access import Access, PoolWindow, memory_access
 
 @register
 class Pool(Op):
-    """Maximum or mean over a window, channel by channel.
+    """Maximum or mean ("Max", "Average") over a window, channel by channel; pads never win a maximum.
 
-    Attributes:
-        mode: "Max" or "Average".
-        kernel, stride: (vertical, horizontal).
-        pads: (top, left, bottom, right); never win a maximum.
-        count_pad: the mean divides by the whole window (INI pools); else by the part of the window
-            inside the input (ONNX default).
+    `count_pad`: the mean divides by the whole window (INI pools), else by the part inside the input (ONNX default). Pairs are
+    (vertical, horizontal).
     """
 
     mode: str
@@ -63,15 +49,15 @@ class Pool(Op):
 
     def window_counts(self, size: Sequence[int]) -> np.ndarray:
         """Return the divisors of the mean at each output position, (OH, OW) int64, for an input of (H, W)."""
-        ones = np.ones((1, 1, *size), np.int64)
-        if self.count_pad:
-            ones = np.ones_like(pad(ones, self.pads))
-        else:
-            ones = pad(ones, self.pads)
-        return sliding_windows(ones, self.kernel, self.stride, (1, 1)).sum(axis=(4, 5))[0, 0]
+        return self._windows(np.ones((1, 1, *size), np.int64), self.count_pad).sum(axis=(4, 5))[0, 0]
 
     def _windows(self, x: np.ndarray, fill: float) -> np.ndarray:
         return sliding_windows(pad(x, self.pads, fill), self.kernel, self.stride, (1, 1))
+
+    def _taps(self, x: np.ndarray) -> np.ndarray:
+        """Return the positions of the windows, (taps, N, C, OH, OW)."""
+        windows = self._windows(x, 0)
+        return np.moveaxis(windows.reshape(*windows.shape[:4], -1), 4, 0)
 
     def _max(self, x: np.ndarray) -> np.ndarray:
         lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
@@ -81,8 +67,7 @@ class Pool(Op):
         x = inputs[0]
         if self.mode == "Max":
             return [self._max(x)]
-        windows = self._windows(x, 0)  # summed in the kernel's order, bit-exact
-        sums = _sum_in_order(np.moveaxis(windows.reshape(*windows.shape[:4], -1), 4, 0)).astype(x.dtype)
+        sums = _sum_in_order(self._taps(x)).astype(x.dtype)  # in the kernel's order, bit-exact
         return [sums / self.window_counts(x.shape[2:]).astype(x.dtype)]
 
     def order(self, size: tuple[int, int]) -> str:
@@ -97,19 +82,15 @@ class Pool(Op):
         return "columns" if self.stride[1] <= 2 else "rows"
 
     def _real_sums(self, x: np.ndarray) -> np.ndarray:
-        """Return sums (N, C, OH, OW) of float32 numbers in the order of `order`."""
-        windows = self._windows(x, 0)
-        order = self.order(x.shape[2:])
+        taps, order = self._taps(x), self.order(x.shape[2:])
         if order == "lanes":
-            flat = windows.reshape(*windows.shape[:4], -1)
-            whole = flat.shape[-1] // 4 * 4
-            none = np.zeros((*flat.shape[:4], 4), np.float32)  # the only lanes of windows with fewer than four positions
-            lanes = _sum_in_order([none, *np.moveaxis(flat[..., :whole].reshape(*flat.shape[:4], -1, 4), 4, 0)])
-            total = (lanes[..., 0] + lanes[..., 2]) + (lanes[..., 1] + lanes[..., 3])
-            return _sum_in_order([total, *np.moveaxis(flat[..., whole:], 4, 0)])
+            whole = len(taps) // 4 * 4
+            none = np.zeros((4, *taps.shape[1:]), np.float32)  # the only lanes of windows with fewer than four positions
+            lanes = _sum_in_order([none, *taps[:whole].reshape(-1, *none.shape)])
+            return _sum_in_order([(lanes[0] + lanes[2]) + (lanes[1] + lanes[3]), *taps[whole:]])
         if order == "columns":
-            return _sum_in_order(np.moveaxis(_sum_in_order(np.moveaxis(windows, 4, 0)), 4, 0))
-        return _sum_in_order(np.moveaxis(windows.reshape(*windows.shape[:4], -1), 4, 0))
+            taps = _sum_in_order(taps.reshape(*self.kernel, *taps.shape[1:]))
+        return _sum_in_order(taps)
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Average: rescale sums by the factor of the window's count, factor k-1 for a count of k.
@@ -142,35 +123,25 @@ class Pool(Op):
 
 
 def _sum_in_order(terms: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the sum of at least one term, added in order."""
     return np.asarray(reduce(np.add, terms, np.float32(0)))
 
 
-# ---- memory --------------------------------------------------------------------------------------
 @memory_access("Pool")
 def _pool(node: QuantNode, graph: QuantGraph) -> Access:
-    op = node.op
+    op, kind = node.op, graph.type(node.inputs[0])
     if "scales" in node.params and op.order(graph.shape(node.inputs[0])[2:]) == "lanes":  # without row sums
         return PoolWindow(op.kernel, op.stride, op.pads, mode=op.mode.lower(), by_lines=False)
-    return PoolWindow(op.kernel, op.stride, op.pads, mode=op.mode.lower(), partial_bytes=_partial_bytes(node, graph))
-
-
-def _partial_bytes(node: QuantNode, graph: QuantGraph) -> int:
-    """Return the bytes of a channel's partial result in a pool."""
-    kind = graph.type(node.inputs[0])
-    if node.op.mode == "Max":
-        return kind.bytes
-    if kind.is_float:
-        return graph.type(node.output).bytes
-    return 4 if max(_sum_bound(node.op, kind), node.bound) < 2**31 else 8
+    if op.mode == "Max" or kind.is_float:
+        partial_bytes = (kind if op.mode == "Max" else graph.type(node.output)).bytes
+    else:
+        partial_bytes = 4 if max(_sum_bound(op, kind), node.bound) < 2**31 else 8
+    return PoolWindow(op.kernel, op.stride, op.pads, mode=op.mode.lower(), partial_bytes=partial_bytes)
 
 
 def _sum_bound(op: Pool, kind: NumType) -> int:
-    """Return a bound of the sums over windows of stored values, with or without their zero point."""
-    return op.kernel[0] * op.kernel[1] * max(peak(kind), abs(kind.qmax))
+    return op.kernel[0] * op.kernel[1] * max(quant.peak(kind), abs(kind.qmax))
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
 @cpp("Pool")
 def lower(layer: Layer) -> LayerCode:
     op, kind, selection = layer.op, layer.inputs[0], layer.portable
@@ -179,9 +150,8 @@ def lower(layer: Layer) -> LayerCode:
     kernel = "poolMax" if op.mode == "Max" else "poolAverage"
     if layer.has("scales"):
         kernel, order = "poolMean", ("lanes", "columns", "rows").index(op.order(layer.input_shape[2:]))
-        types.update(
-            Scale=layer.constants("scale", "float", {"scale": layer.values("scales")[0]}), Epilogue=epilogue(layer, selection)
-        )
+        scale = layer.constants("scale", "float", {"scale": layer.values("scales")[0]})
+        types.update(Scale=scale, Epilogue=epilogue(layer, selection))
         constants.update(InputZero=kind.zero_point, CountPad=op.count_pad, Order=order)
     elif op.mode == "Max":
         types["Epilogue"] = moving_epilogue(layer, clamped=True)
@@ -196,82 +166,74 @@ def lower(layer: Layer) -> LayerCode:
     return layer.code("pool", layer.call(kernel, config), selection=selection)
 
 
-# ---- integers ------------------------------------------------------------------------------------
-@quantizer("Pool")
-class PoolQuantizer(Quantizer):
+@quant.quantizer("Pool")
+class PoolQuantizer(quant.Quantizer):
     """Max: no arithmetic. Average: acc = sum of the window; factor s_x / (count s_y)."""
 
     def plain(self, node: Node) -> bool:
         return node.op.mode == "Max"
 
-    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+    def quantize(self, node: Node, types: quant.LayerTypes) -> QuantNode:
         if node.op.mode == "Max":
-            return moved_layer(node, types)
+            return quant.moved_layer(node, types)
         x, counts = types.inputs[0], _possible_counts(node)
-        return rescaled_layer(node, types, x.scale / (counts * types.output.scale), int(counts[-1]) * peak(x))
+        return quant.rescaled_layer(node, types, x.scale / (counts * types.output.scale), int(counts[-1]) * quant.peak(x))
 
-    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """Return a float32 mean of real numbers; in fixed-point modes, of q - zero point; for TFLite files, as TFLite's
-        kernels."""
+    def prequantized(self, node: Node, types: quant.LayerTypes) -> QuantNode:
+        """Return a float32 mean of real numbers, in fixed-point modes of q - zero point, or the form of TFLite's kernels."""
         if node.op.mode == "Max":
-            return moved_layer(node, types)
+            return quant.moved_layer(node, types)
         x, y, mode = types.inputs[0], types.output, types.options.rescaling
         counts = _possible_counts(node)
         factors = np.float64(x.scale) / (counts * np.float64(y.scale))
-        bound = int(counts[-1]) * max(peak(x), x.qmax, -x.qmin)
+        bound = int(counts[-1]) * max(quant.peak(x), x.qmax, -x.qmin)
         if types.follows_file(node) and (result := _tflite(node, x, y, counts, bound)) is not None:
             return result
         types.remark(node, "it is a mean over windows of several sizes, or of many values")
         if mode == "Floating-point":
             scales = np.array([x.scale], np.float32)
-            return integer_layer(node, Dequantized(scales), file_clamp(node, y), StepRescale(np.float32(y.scale)))
-        return integer_layer(node, Rescaled(), file_clamp(node, y), file_rescale(node, factors, bound, mode), bound)
+            return quant.integer_layer(node, Dequantized(scales), quant.file_clamp(node, y), StepRescale(np.float32(y.scale)))
+        return quant.integer_layer(
+            node, Rescaled(), quant.file_clamp(node, y), quant.file_rescale(node, factors, bound, mode), bound
+        )
 
 
 def _tflite(node: Node, x: NumType, y: NumType, counts: np.ndarray, bound: int) -> QuantNode | None:
     """Return the integer form of TFLite's kernels MEAN and AVERAGE_POOL_2D; None if no form here is bit-exact."""
     if node.rounding == TWICE and len(counts) == 1:
         rescale = mean_rescale(float(np.float64(x.scale) / np.float64(y.scale)), int(counts[0]))
-        return integer_layer(node, Rescaled(), file_clamp(node, y), rescale, bound)
+        return quant.integer_layer(node, Rescaled(), quant.file_clamp(node, y), rescale, bound)
     if node.rounding not in (INT8, UINT8) or (x.scale, x.zero_point) != (y.scale, y.zero_point):
         return None
     rescale = pool_rescale(counts)
     form = StoredSums(np.array([stored_origin(node, x)], np.int32))
-    return rescale and integer_layer(node, form, file_clamp(node, y), rescale, int(counts[-1]) * 255)
+    return rescale and quant.integer_layer(node, form, quant.file_clamp(node, y), rescale, int(counts[-1]) * 255)
 
 
 def _possible_counts(node: Node) -> np.ndarray:
-    """Return the possible divisors of a mean, up to the window size."""
     window = node.op.kernel[0] * node.op.kernel[1]
     uniform = node.op.count_pad or not any(node.op.pads)
     return np.array([window]) if uniform else np.arange(1, window + 1)
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 _LOWEST = float(np.finfo(np.float32).min)
 
 
 @onnx_emitter("Pool")
 def emit_pool(writer: OnnxWriter, node: Node, output: str) -> None:
-    """Emit the pool of a node whose operator is a Pool.
-
-    Raises:
-        NoOnnxForm: for windows outside the image, or pads that no ONNX pool has.
-    """
+    """Emit a pool; NoOnnxForm for windows outside the image, or pads that no ONNX pool has."""
     op, x = node.op, node.inputs[0]
-    counts = np.asarray(type(op)("Average", op.kernel, op.stride, op.pads, False).window_counts(writer.graph.shape(x)[2:]))
-    if not counts.all() and not (op.mode == "Average" and op.count_pad):
+    inside = replace(op, mode="Average", count_pad=False).window_counts(writer.graph.shape(x)[2:])
+    window = {"kernel_shape": list(op.kernel), "strides": list(op.stride)}
+    if not inside.all() and not (op.mode == "Average" and op.count_pad):
         raise NoOnnxForm(f"the layer {node.name} has windows outside the image")
     if op.mode == "Max":
         x, pads = writer.padded(x, op.pads, op.kernel, _LOWEST)
-        writer.emit("MaxPool", [x], output, kernel_shape=list(op.kernel), strides=list(op.stride), pads=pads)
+        writer.emit("MaxPool", [x], output, **window, pads=pads)
         return
+    pads = list(op.pads)
     if op.count_pad:
         x, pads = (writer.pad(x, op.pads) if any(op.pads) else x), [0, 0, 0, 0]
-    else:
-        if min(op.pads) < 0 or any(p >= op.kernel[i % 2] for i, p in enumerate(op.pads)):
-            raise NoOnnxForm(f"the pads of layer {node.name} are too large for an ONNX pool")
-        pads = list(op.pads)
-    writer.emit(
-        "AveragePool", [x], output, kernel_shape=list(op.kernel), strides=list(op.stride), pads=pads, count_include_pad=0
-    )
+    elif min(pads) < 0 or any(p >= op.kernel[i % 2] for i, p in enumerate(pads)):
+        raise NoOnnxForm(f"the pads of layer {node.name} are too large for an ONNX pool")
+    writer.emit("AveragePool", [x], output, **window, pads=pads, count_include_pad=0)

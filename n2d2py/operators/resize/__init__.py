@@ -1,5 +1,5 @@
-"""Resampling of images: nearest neighbour and bilinear."""
+"""Resampling of images and arrays."""
 
-from n2d2py.operators.resize.op import Resize
+from n2d2py.operators.resize.op import ArrayInterpolate, Resize
 
-__all__ = ["Resize"]
+__all__ = ["ArrayInterpolate", "Resize"]

@@ -11,9 +11,8 @@ import numpy as np
 from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators.arrays.base import around_axis
 from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx
-from n2d2py.operators.arrays.windows import ArrayInterpolate
 from n2d2py.operators.quantize import Quantize, grid_type
-from n2d2py.operators.resize import Resize
+from n2d2py.operators.resize import ArrayInterpolate, Resize
 
 _LINEAR = {
     "half_pixel": "HalfPixel",
@@ -75,7 +74,6 @@ def _resize(a: Arrays) -> None:
 
 
 def _axes(a: Arrays, x: Value) -> list[_Axis]:
-    """Return input size, output size and scale of every axis; an image keeps its batch."""
     node, dims, old = a.node, x.dims, a.node.opset < 11
     resized = [node.axis_of(axis, len(dims)) for axis in node.attribute("axes") or range(len(dims))]
     axes = [_Axis(size, size) for size in dims]
@@ -121,7 +119,6 @@ def _exact_scale(scale: float) -> Fraction:
 
 
 def _coordinates(axis: _Axis, coordinates: str) -> list[Fraction]:
-    """Return the input coordinate of each output position."""
     n, m, scale = axis.inputs, axis.outputs, axis.scale
     step, start = 1 / scale, Fraction(0)
     if axis.region is not None:
@@ -141,7 +138,6 @@ def _coordinates(axis: _Axis, coordinates: str) -> list[Fraction]:
 
 
 def _nearest(a: Arrays, x: Value, axes: dict[int, _Axis], places: dict[int, list[Fraction]]) -> Value:
-    """Add a Resize if the positions are floor(i n / m), else a selection of positions."""
     positions = {}
     for index, axis in axes.items():
         rounding = a.node.attribute("nearest_mode", "round_prefer_floor")
@@ -160,7 +156,6 @@ def _nearest(a: Arrays, x: Value, axes: dict[int, _Axis], places: dict[int, list
 
 
 def _is_bilinear(a: Arrays, axes: list[_Axis], coordinates: str) -> bool:
-    """True for a linear Resize of height and width whose weights depend only on their sizes."""
     return (
         len(axes) == 4
         and a.node.attribute("mode") == "linear"
@@ -173,7 +168,6 @@ def _is_bilinear(a: Arrays, axes: list[_Axis], coordinates: str) -> bool:
 
 
 def _taps(a: Arrays, coordinates: list[float], axis: _Axis, mode: str) -> list[tuple[list[int], list[float]]]:
-    """Return the input positions and their weights for each output position."""
     antialias = bool(a.node.attribute("antialias", 0)) and axis.scale < 1
     factor = float(min(axis.scale, Fraction(1))) if antialias else 1.0
     reach = (1 if mode == "linear" else 2) / factor
@@ -203,7 +197,6 @@ def _kernel(d: float, mode: str, a: float) -> float:
 
 
 def _interpolate(a: Arrays, x: Value, axis: int, lines: list[tuple[list[int], list[float]]]) -> Value:
-    """Add a resampling of an axis."""
     if all(len(taps) == 1 for taps, _ in lines):
         return a.select(x, {axis: [taps[0] for taps, _ in lines]})
     most = max(len(taps) for taps, _ in lines)

@@ -1,4 +1,4 @@
-"""Resampling of images: nearest neighbour and bilinear."""
+"""Resampling of images, nearest neighbour and bilinear, and of arrays by a table of rows and weights along an axis."""
 
 from __future__ import annotations
 
@@ -11,23 +11,13 @@ from n2d2py.arithmetic.exact import BLOCK
 from n2d2py.contracts.cpp import Call, Expression, Layer, LayerCode, cpp, epilogue, moving_epilogue, vectors
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.quant import quantizer as quant
 from n2d2py.contracts.quant.file_rounding import pool_rescale, stored_origin
-from n2d2py.contracts.quant.quantizer import (
-    LayerTypes,
-    Quantizer,
-    file_clamp,
-    file_rescale,
-    integer_layer,
-    moved_layer,
-    peak,
-    quantizer,
-    rescaled_layer,
-)
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.errors import InternalError
 from n2d2py.graph import INT8, Node, QuantGraph, QuantNode, Rescaled, Shape, StoredSums
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, Upsample, memory_access
+from n2d2py.operators.arrays.base import AxisOp, kernel_call
 
 _FILE_BITS = 10
 """`bits` of TFLite's kernel for int8."""
@@ -50,8 +40,6 @@ class Resize(Op):
 
     Attributes:
         size: (height, width) of the output.
-        mode: "Nearest" or "Bilinear".
-        coordinates: "HalfPixel", "AlignCorners" or "Asymmetric".
         bits: bits after the binary point of the step between coordinates, as in TFLite's kernel; 0: exact.
     """
 
@@ -106,12 +94,9 @@ class Resize(Op):
         axes = [self._exact_weights(n, m) for n, m in zip(size, self.size, strict=True)]
         product = int(axes[0][:, 0].sum() * axes[1][:, 0].sum())
         most = MAX_DIVISOR // int(axes[1][:, 0].sum())
-        fine = (
-            times
-            for times in range(1, most + 1)
-            if abs(float(np.float32(1 / (product * times))) * product * times - 1) < 2**-25
-        )
-        return axes[0], axes[1] * next(fine, 1)
+        products = (product * times for times in range(1, most + 1))
+        fine = (each for each in products if abs(float(np.float32(1 / each)) * each - 1) < 2**-25)
+        return axes[0], axes[1] * (next(fine, product) // product)
 
     def _exact_weights(self, inputs: int, outputs: int) -> np.ndarray:
         _, rest, divisor = self._positions(inputs, outputs)
@@ -120,7 +105,6 @@ class Resize(Op):
         return np.stack([divisor - rest, rest])
 
     def _blend(self, x: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return x weighted along the columns, then along the rows, by weights (2, outputs) of the type of x."""
         (y0, y1, _), (x0, x1, _) = (self.taps(n, m) for n, m in zip(x.shape[2:], self.size, strict=True))
         wide = x[..., x0] * columns[0]
         wide += x[..., x1] * columns[1]
@@ -146,8 +130,7 @@ class Resize(Op):
         return [self._by_channels(lambda part: self._blend(part, rows, columns), x)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Nearest: move q. Bilinear: acc = sum of four (q - zero point) times both `integer_weights`; the rescale divides by
-        their sum."""
+        """Bilinear: acc = sum of four (q - zero point) times both `integer_weights`, whose sum the rescale divides by."""
         x, kind = inputs[0], graph.type(node.output)
         if self.mode == "Nearest":
             return [np.clip(self._pick(x), *node.limits).astype(kind.dtype)]
@@ -164,61 +147,51 @@ class Resize(Op):
         return [self._by_channels(resample, x)]
 
 
-# ---- integers ------------------------------------------------------------------------------------
-@quantizer("Resize")
-class ResizeQuantizer(Quantizer):
+@quant.quantizer("Resize")
+class ResizeQuantizer(quant.Quantizer):
     """Nearest: no arithmetic. Bilinear: acc = sum of (q - zero point) times integer weights; factor s_x / (sum of the weights s_y)."""
 
-    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+    def quantize(self, node: Node, types: quant.LayerTypes) -> QuantNode:
         if node.op.mode == "Nearest":
-            return moved_layer(node, types)
-        return rescaled_layer(node, types, *_factor_and_bound(node, types))
+            return quant.moved_layer(node, types)
+        return quant.rescaled_layer(node, types, *_factor_and_bound(node, types))
 
-    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+    def prequantized(self, node: Node, types: quant.LayerTypes) -> QuantNode:
         """Return the same form for the output type of the file; for TFLite files, the one of TFLite's kernel."""
         x, y = types.inputs[0], types.output
         if node.op.mode == "Nearest":
-            return moved_layer(node, types)
+            return quant.moved_layer(node, types)
         if node.rounding == INT8 and types.follows_file(node) and (x.scale, x.zero_point) == (y.scale, y.zero_point):
             node = replace(node, op=replace(node.op, bits=_FILE_BITS))
             _, bound = _factor_and_bound(node, types)
-            unit = bound // max(peak(x), x.qmax, -x.qmin)
+            unit = bound // max(quant.peak(x), x.qmax, -x.qmin)
             form = StoredSums(np.array([stored_origin(node, x)], np.int32))
-            return integer_layer(node, form, file_clamp(node, y), pool_rescale(np.array([unit])), 255 * unit)
+            return quant.integer_layer(node, form, quant.file_clamp(node, y), pool_rescale(np.array([unit])), 255 * unit)
         types.remark(node, "it interpolates between bytes without a sign, or between two scales")
         factor, bound = _factor_and_bound(node, types)
-        return integer_layer(
-            node, Rescaled(), file_clamp(node, types.output), file_rescale(node, factor, bound, types.options.rescaling), bound
-        )
+        rescale = quant.file_rescale(node, factor, bound, types.options.rescaling)
+        return quant.integer_layer(node, Rescaled(), quant.file_clamp(node, y), rescale, bound)
 
 
-def _factor_and_bound(node: Node, types: LayerTypes) -> tuple[np.ndarray, int]:
-    """Return the factor of the accumulators, and the bound of them and their parts, with or without the zero point."""
-    if types.input_shape is None:
-        raise InternalError(f"the input of {node.name} has no size")
+def _factor_and_bound(node: Node, types: quant.LayerTypes) -> tuple[np.ndarray, int]:
+    assert types.input_shape is not None
     x, y = types.inputs[0], types.output
     lines, columns = node.op.integer_weights(types.input_shape[2:])
     unit = int(lines[:, 0].sum() * columns[:, 0].sum())
-    return np.array([np.float64(x.scale) / np.float64(y.scale) / unit]), max(peak(x), x.qmax, -x.qmin) * unit
+    return np.array([np.float64(x.scale) / np.float64(y.scale) / unit]), max(quant.peak(x), x.qmax, -x.qmin) * unit
 
 
-# ---- memory --------------------------------------------------------------------------------------
 @memory_access("Resize")
 def _resize(node: QuantNode, graph: QuantGraph) -> Access:
-    """Return the access: integer factors of Nearest repeat pixels; other resampling reads two neighbours of each position."""
     op, shape = node.op, graph.shape(node.inputs[0])
     factors = [new // old for new, old in zip(op.size, shape[2:], strict=True)]
     if op.mode == "Nearest" and all(f * old == new for f, old, new in zip(factors, shape[2:], op.size, strict=True)):
         return Upsample((factors[0], factors[1]))
-    lines, columns = (
-        tuple((int(a), int(b) + 1) for a, b in zip(*op.taps(old, new)[:2], strict=True))
-        for old, new in zip(shape[2:], op.size, strict=True)
-    )
+    taps = (np.stack(op.taps(old, new)[:2], 1) + (0, 1) for old, new in zip(shape[2:], op.size, strict=True))
+    lines, columns = (tuple(map(tuple, each.tolist())) for each in taps)
     return LineTable((lines,), (columns,))
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
-# Resampling of images: nearest neighbour, or bilinear from tables of positions and weights.
 @cpp("Resize")
 def lower(layer: Layer) -> LayerCode:
     op = layer.op
@@ -241,18 +214,13 @@ def lower(layer: Layer) -> LayerCode:
 
 
 def _axis_struct(layer: Layer, role: str, taps: tuple[np.ndarray, ...], exact: np.ndarray | None, weight: str) -> Expression:
-    """Return the declaration of the struct with the tables of an axis."""
     first, second, fraction = taps
     weights = np.stack([1 - fraction, fraction]) if exact is None else exact
-    arrays = [
-        layer.array(f"{role}_first", first, "std::uint16_t"),
-        layer.array(f"{role}_second", second, "std::uint16_t"),
-        layer.array(f"{role}_weights", weights, weight),
-    ]
+    parts = ("first", first, "std::uint16_t"), ("second", second, "std::uint16_t"), ("weights", weights, weight)
+    arrays = [layer.array(f"{role}_{name}", values, ctype) for name, values, ctype in parts]
     return Expression(f"const n2d2::ResizeAxis<{weight}> {role} = {{{{{{}}, {{}}, {{}}}}}};", tuple(arrays))
 
 
-# ---- INI -----------------------------------------------------------------------------------------
 @ini(
     "Resize",
     NB_OUTPUTS,
@@ -289,26 +257,69 @@ def _build(context: LayerContext) -> None:
     context.add(op, [tensor])
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("Resize")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    op, shape = node.op, writer.graph.shape(node.inputs[0])
+    op, axes = node.op, [node.op.taps(n, m) for n, m in zip(writer.graph.shape(node.inputs[0])[2:], node.op.size, strict=True)]
     if op.mode == "Nearest":  # by positions, independent of rounded scales
-        rows, columns = (writer.constant(op.taps(n, m)[0]) for n, m in zip(shape[2:], op.size, strict=True))
+        rows, columns = (writer.constant(first) for first, _, _ in axes)
         writer.emit("Gather", [writer.emit("Gather", [node.inputs[0], rows], axis=2), columns], output, axis=3)
         return
     rows, columns = (
-        writer.constant(_interpolation_matrix(op, n, m), f"{node.name}_weights")
-        for n, m in zip(shape[2:], op.size, strict=True)
+        writer.constant(
+            _interpolation_matrix(size, np.stack([first, second], 1), np.stack([1 - fraction, fraction], 1)),
+            f"{node.name}_weights",
+        )
+        for size, (first, second, fraction) in zip(writer.graph.shape(node.inputs[0])[2:], axes, strict=True)
     )
     across = writer.emit("MatMul", [node.inputs[0], writer.emit("Transpose", [columns], perm=[1, 0])])
     writer.emit("MatMul", [rows, across], output)
 
 
-def _interpolation_matrix(op, inputs: int, outputs: int) -> np.ndarray:
-    """Return the interpolation along an axis as a float32 matrix (outputs, inputs), independent of the runtime's rounding."""
-    first, second, fraction = op.taps(inputs, outputs)
-    matrix = np.zeros((outputs, inputs))
-    np.add.at(matrix, (np.arange(outputs), first), 1 - fraction)
-    np.add.at(matrix, (np.arange(outputs), second), fraction)
-    return matrix.astype(np.float32)
+def _interpolation_matrix(inputs: int, positions: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return (outputs, inputs), independent of the runtime's rounding, for positions and weights (outputs, taps)."""
+    matrix = np.zeros((len(positions), inputs))
+    np.add.at(matrix, (np.arange(len(positions))[:, None], positions), weights)
+    return matrix
+
+
+# ---- arrays -------------------------------------------------------------------------------------
+@register
+class ArrayInterpolate(AxisOp):
+    """y[o, j, i] = sum over t of weights[j][t] * x[o, positions[j][t], i] for x (outer, size, inner)."""
+
+    positions: tuple[tuple[int, ...], ...]
+    weights: tuple[tuple[float, ...], ...]
+
+    def output_dims(self) -> Shape:
+        return self.outer, len(self.positions), self.inner
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return self.output_size() * len(self.positions[0])
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        (x,) = self.operands(inputs, node)
+        wide = x.astype(np.float64)
+        total = np.zeros((len(x), self.outer, len(self.positions), self.inner))
+        weights = np.asarray(self.weights, x.dtype).astype(np.float64)
+        for tap in range(len(self.positions[0])):
+            lines = [line[tap] for line in self.positions]
+            total += wide[:, :, lines] * weights[:, tap][None, None, :, None]
+        return self.as_output(total, inputs)
+
+
+@cpp("ArrayInterpolate")
+def _lower_interpolate(layer: Layer) -> LayerCode:
+    op = layer.op
+    positions = layer.array("positions", np.array(op.positions), "std::int32_t")
+    weights = layer.array("weights", np.array(op.weights).astype(layer.output.dtype), layer.output.cpp)
+    sizes = (op.outer, op.size, op.inner, len(op.positions), len(op.positions[0]))
+    operands = (f"n2d2::elements<{layer.input_planes[0]}>(in0)", positions, weights)
+    return kernel_call(layer, "array_norm", "arrayInterpolate", sizes, operands)
+
+
+@onnx_emitter("ArrayInterpolate")
+def _emit_interpolate(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    (x,) = writer.operands(node)
+    matrix = _interpolation_matrix(op.size, np.array(op.positions), np.array(op.weights))
+    writer.flat(writer.emit("MatMul", [writer.constant(matrix[None, None]), x]), output)

@@ -14,7 +14,7 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node, TargetForm
 from n2d2py.operators import ArrayMatMul, Conv, Fc, scalar_factor
-from n2d2py.operators.arrays.matmul.op import view_positions
+from n2d2py.operators.arrays.matmul import view_positions
 from n2d2py.operators.linear import MOVES, WeightedReaders, axis_numbers, weighted_readers
 
 _EXPONENTS = (0.0, 0.25, 0.5)

@@ -9,20 +9,20 @@ Adding one: a module of this package with its class, and the header of its kerne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType
+from n2d2py.arithmetic import DoublingRescale, FixedPointRescale
+from n2d2py.contracts.cpp.arrays import Storage, storage_of
+from n2d2py.contracts.cpp.code import ChosenKernel, Panels
 from n2d2py.contracts.cpp.isa import sets_with
 from n2d2py.contracts.cpp.layer import Layer
-from n2d2py.contracts.cpp.packing import Storage, storage_of
 from n2d2py.contracts.cpp.parts import NATIVE
-from n2d2py.contracts.cpp.selection import ChosenKernel, Panels
 from n2d2py.contracts.cpp.winograd import Winograd, WinogradFacts
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.registry import Registry
@@ -40,19 +40,7 @@ _LARGEST_RUN = 4608
 of a fully connected layer) on the stack."""
 
 
-class CoreRounding(IntEnum):
-    """The rescale of accumulators by kernels of microcontrollers: `lanes::Rounding` of `kernels/n2d2/mcu/lane_shape.hpp`."""
-
-    HIGH_WORD = 0
-    TWICE = 1
-    TWICE_SIGNED = 2
-    ONCE = 3
-
-
-V = TypeVar("V")
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class KernelFacts:
     """Facts for a choice: a dense or depthwise layer, or a part of one.
 
@@ -61,6 +49,10 @@ class KernelFacts:
         weights: (O, positions..., inputs of an output) of a dense kernel, (C, KH, KW) of a depthwise one.
         whole: whether it is all of the layer.
         storage: how the weights are packed; None for a byte or more each.
+        dense: True if an output depends on several channels.
+        rows: the weights (O, K).
+        outputs: those of a group.
+        each: products of integers in a word of the dense kernels: of four bytes, or of two where inputs or weights have 16 bits.
     """
 
     layer: Layer
@@ -70,31 +62,18 @@ class KernelFacts:
     whole: bool = True
     storage: Storage | None = None
 
+    def __post_init__(self) -> None:
+        self.input, self.dense = self.layer.inputs[0], self.kernel != "depthwise"
+        self.rows, self.outputs = self.weights.reshape(len(self.weights), -1), len(self.weights) // self.groups
+        self.weight_type = weight_type(self.layer, self.weights)
+        self.each = QUAD if self.input.bits == 8 and self.weight_type == "std::int8_t" else QUAD // 2
+
     @staticmethod
     def of(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1) -> KernelFacts:
         """Return the facts of a whole layer. Its weights are packed if the kernel unpacks them."""
         packs = layer.choices.packs_weights and layer.integer and kernel != "depthwise" and weights[0].size <= _LARGEST_RUN
         whole = groups == 1 or len(weights) // groups % OUTPUTS == 0  # panels of other groups would not begin at bytes
         return KernelFacts(layer, kernel, weights, groups, storage=storage_of(weights) if packs and whole else None)
-
-    @property
-    def input(self) -> NumType:
-        return self.layer.inputs[0]
-
-    @property
-    def dense(self) -> bool:
-        """True if an output depends on several channels."""
-        return self.kernel != "depthwise"
-
-    @cached_property
-    def rows(self) -> np.ndarray:
-        """The weights (O, K)."""
-        return self.weights.reshape(len(self.weights), -1)
-
-    @property
-    def outputs(self) -> int:
-        """Outputs of a group."""
-        return len(self.weights) // self.groups
 
     @property
     def bias(self) -> np.ndarray:
@@ -146,32 +125,13 @@ class KernelFacts:
         aligned = input_aligned and (output_aligned or len(self.weights) % 4)
         return None if aligned else "a pixel of its tensors may begin within a word"
 
-    def once(self, make: Callable[[KernelFacts], V]) -> V:
-        """`make` of these facts, computed once."""
-        known: dict[Any, V] = self.__dict__.setdefault("_known", {})
-        if make not in known:
-            known[make] = make(self)
-        return known[make]
-
-    @cached_property
-    def weight_type(self) -> str:
-        return weight_type(self.layer, self.weights)
-
-    @property
-    def each(self) -> int:
-        """Products of integers in a word of the dense kernels: of four bytes, or of two where inputs or weights have 16 bits."""
-        return QUAD if self.input.bits == 8 and self.weight_type == "std::int8_t" else QUAD // 2
-
     @cached_property
     def geometry(self) -> WinogradFacts:
-        return winograd_geometry(self.layer)
-
-
-def winograd_geometry(layer: Layer) -> WinogradFacts:
-    """Return the facts for the Winograd forms of a convolution, besides its weights."""
-    op, (lines, pixels) = layer.op, layer.output_shape[2:]
-    bits, scratch = layer.inputs[0].bits, layer.scratch.bytes
-    return WinogradFacts(op.stride, op.dilation, op.groups, bits, (lines, pixels), layer.streamed, layer.serial, scratch)
+        """The facts for the Winograd forms of a convolution, besides its weights."""
+        layer, op = self.layer, self.layer.op
+        size, scratch = layer.output_shape[2:], layer.scratch.bytes
+        bits, order = self.input.bits, (layer.streamed, layer.serial)
+        return WinogradFacts(op.stride, op.dilation, op.groups, bits, (size[0], size[1]), *order, scratch)
 
 
 def weight_type(layer: Layer, values: np.ndarray) -> str:
@@ -185,27 +145,6 @@ def weight_type(layer: Layer, values: np.ndarray) -> str:
 def plain(ctype: str) -> str:
     """Return a type of C++ as reports name it."""
     return ctype.removeprefix("std::").removesuffix("_t")
-
-
-def stored_limits(layer: Layer) -> tuple[int, int, int]:
-    """Return the zero point, the least and the largest stored result of a layer."""
-    least, most = map(int, layer.node.clamp or (layer.output.qmin, layer.output.qmax))
-    return 0 if layer.node.zero_in_bias else layer.output.zero_point, least, most
-
-
-def lane_offset(layer: Layer) -> int:
-    """Return how much higher kernels of Armv7E-M compute the results of a layer: 128 for signed bytes."""
-    return 128 if layer.output.signed and layer.output.bits == 8 else 0
-
-
-def rounding(layer: Layer) -> CoreRounding:
-    """Return the rescale of a layer; ties below 0 count where not all results below the zero point are clamped."""
-    rescale, (zero, least, _) = layer.node.rescale, stored_limits(layer)
-    if not isinstance(rescale, DoublingRescale):
-        return CoreRounding.HIGH_WORD
-    if not rescale.twice:
-        return CoreRounding.ONCE
-    return CoreRounding.TWICE_SIGNED if least < zero else CoreRounding.TWICE
 
 
 class Role(Enum):
@@ -223,13 +162,11 @@ class KernelForm(Generic[T]):
     """A way to compute a layer with the kernels of some instruction sets.
 
     Attributes:
-        name: for reports.
         which: what these instruction sets have (`isa.InstructionSet.has`).
         kernels: the C++ functions that it is for.
         headers: what binds its kernels, where that is not the header of the instruction sets.
         real: whether it is for floating point; the others are for integers.
         time: `cost`, where that is the same for all layers.
-        tiled: as in `ChosenKernel`.
     """
 
     name: ClassVar[str]

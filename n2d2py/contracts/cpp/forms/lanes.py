@@ -7,24 +7,17 @@ products, exact while the sum of B is below 2^23.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntEnum
 from math import gcd
 
 import numpy as np
 
-from n2d2py.arithmetic import NumType
-from n2d2py.arithmetic.exact import round_up
-from n2d2py.contracts.cpp.forms.contract import (
-    SHIFT,
-    CoreForm,
-    CoreRounding,
-    KernelFacts,
-    form,
-    lane_offset,
-    rounding,
-    stored_limits,
-)
-from n2d2py.contracts.cpp.isa import LANES, PAIRS, ROW_PAIRS
-from n2d2py.contracts.cpp.packing import joined_bytes, zero_padded
+from n2d2py.arithmetic import DoublingRescale, NumType, round_up
+from n2d2py.contracts.cpp.arrays import joined_bytes, zero_padded
+from n2d2py.contracts.cpp.forms.contract import SHIFT, CoreForm, KernelFacts, form
+from n2d2py.contracts.cpp.isa import CHANNEL_PAIRS, LANES, PAIRS, ROW_PAIRS
+from n2d2py.contracts.cpp.layer import Layer
+from n2d2py.contracts.cpp.winograd import positions
 
 _OUTPUTS = 4
 _LIMIT = 2**23
@@ -33,6 +26,46 @@ _INPUTS = 8
 _CHUNK, _NEXT_PAIRS, _FEWEST_PIXELS = 24, 128, 4
 """Columns of a chunk of `row_pair_depthwise.hpp`; bytes for further pairs of rows; outputs of a line from which on it is faster than by pairs
 of taps."""
+
+
+class CoreRounding(IntEnum):
+    """The rescale of accumulators by kernels of microcontrollers: `lanes::Rounding` of `kernels/n2d2/mcu/lane_shape.hpp`."""
+
+    HIGH_WORD = 0
+    TWICE = 1
+    TWICE_SIGNED = 2
+    ONCE = 3
+
+
+def stored_limits(layer: Layer) -> tuple[int, int, int]:
+    """Return the zero point, the least and the largest stored result of a layer."""
+    least, most = map(int, layer.node.clamp or (layer.output.qmin, layer.output.qmax))
+    return 0 if layer.node.zero_in_bias else layer.output.zero_point, least, most
+
+
+def lane_offset(layer: Layer) -> int:
+    """Return how much higher kernels of Armv7E-M compute the results of a layer: 128 for signed bytes."""
+    return 128 if layer.output.signed and layer.output.bits == 8 else 0
+
+
+def rounding(layer: Layer) -> CoreRounding:
+    """Return the rescale of a layer; ties below 0 count where not all results below the zero point are clamped."""
+    rescale, (zero, least, _) = layer.node.rescale, stored_limits(layer)
+    if not isinstance(rescale, DoublingRescale):
+        return CoreRounding.HIGH_WORD
+    if not rescale.twice:
+        return CoreRounding.ONCE
+    return CoreRounding.TWICE_SIGNED if least < zero else CoreRounding.TWICE
+
+
+def stored_facts(layer: Layer) -> dict[str, int]:
+    """Return rounding and storing of results by kernels of microcontrollers: by lanes, signed bytes 128 higher; by vectors."""
+    (zero, least, most), high = stored_limits(layer), lane_offset(layer)
+    signed = int(layer.output.signed)
+    lanes = {"LaneZero": zero + high, "LaneSigned": signed, "LaneLow": least + high, "LaneHigh": most + high}
+    vectors = {"VectorZero": zero, "VectorLow": least, "VectorHigh": most}
+    words = dict(zip(("WordInput", "WordOutput"), map(int, layer.word_pixels), strict=True))
+    return {**lanes, **vectors, **words, "Rounding": int(rounding(layer))}
 
 
 def _sums(weights: np.ndarray, bias: np.ndarray, kind: NumType) -> np.ndarray:
@@ -248,3 +281,82 @@ class PairsOfRows(CoreForm):
         line = facts.layer.copied_line_bytes if op.stride[0] == 1 else 0
         ordered = facts.layer.serial or facts.layer.streamed or facts.layer.backwards or op.stride[0] > 2
         return 608 + 32 * columns + line + (0 if ordered else _NEXT_PAIRS)
+
+
+_CHANNELS = 4
+_MATRIX = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
+"""Winograd's 2 G of tiles of two by two outputs."""
+_FRAMES = 784
+_ROWS = (1, 2, 0, 3)
+"""The order of the rows of a column of positions."""
+_SIGNS = np.array([1, 1, 1, -1])
+"""Of rows, and of columns: the sums of the last ones are added."""
+
+
+def tile_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """int8 bytes of the stream of weights (O, 3, 3, C), biases (O) and `words` (1 or 2, O), as `tile_convolution.hpp` describes it."""
+    channels, blocks = weights.shape[-1], -(-len(weights) // _OUTPUTS)
+    filled = zero_padded(weights.astype(np.int64), blocks * _OUTPUTS, 3, 3, channels)
+    constants = zero_padded(np.vstack([bias, words]), 1 + len(words), blocks * _OUTPUTS)
+    pairs_of_constants = constants[:2].T.reshape(blocks, -1)
+    rest = constants[2:].reshape(-1, blocks, _OUTPUTS).transpose(1, 0, 2)
+    signed = positions(filled, _MATRIX) * _SIGNS[:, None, None, None] * _SIGNS[:, None, None]
+    ordered = signed[list(_ROWS)].transpose(1, 0, 2, 3)  # column, row, output, channel
+    quads = ordered.reshape(16, blocks, _OUTPUTS, channels // _CHANNELS, _CHANNELS) & 0xFFFF
+    pairs = np.stack([quads[..., 0] | quads[..., 2] << 16, quads[..., 1] | quads[..., 3] << 16], axis=-1)
+    products = pairs.reshape(16, blocks, _OUTPUTS, channels // 2).transpose(1, 0, 3, 2)
+    return joined_bytes(products.reshape(blocks, -1), pairs_of_constants, rest.reshape(blocks, -1))
+
+
+def inexact(weights: np.ndarray, kind: NumType) -> str:
+    """Reason against the form for weights (O, 3, 3, C) and stored inputs of any value, as a clause; "" where it is exact.
+
+    Transformed inputs and weights are at most 4 * 255 and 9 * 128; all sums are modulo 2^32 but for those of the results, four
+    times each.
+    """
+    sums = _sums(weights.reshape(len(weights), -1), np.zeros(len(weights), np.int64), kind)
+    return "" if 4 * int(sums.max()) < 2**31 else "four times its sums may exceed 32 bits"
+
+
+def faster(facts: KernelFacts) -> str:
+    """Why the kernel by lanes is to be preferred, as a clause; "" where this form takes a tenth less instructions.
+
+    Both were counted on a Cortex-M4: for each two pixels, and for each two tiles; for four outputs of these; for the channels.
+    """
+    weights, (lines, pixels) = facts.weights, facts.layer.output_shape[2:]
+    channels, outputs = weights.shape[-1], -(-len(weights) // _OUTPUTS)
+    inputs, more = round_up(9 * channels, 8), -(-channels // 16) - 1
+    direct = -(-lines * pixels // 2) * (100 + 3 * inputs + outputs * (75 + 51 * inputs // 8))
+    tiles = -(-lines // 2) * -(-pixels // 4) * (300 + 66 * channels + outputs * (480 + 88 * channels + 48 * more))
+    return "" if 10 * tiles <= 9 * direct else f"it would take about {100 * tiles // direct} % of the instructions"
+
+
+@form
+class ChannelPairs(CoreForm):
+    """The Winograd form of a convolution for Cortex-M4, M7 and M33, in tiles of two by two outputs, two channels at a time:
+    `kernels/n2d2/mcu/tiles.hpp`. Its 16-bit weights are 3.6 times as many bytes: for exports that trade flash for speed."""
+
+    name, which, kernels = "Winograd by pairs of channels", CHANNEL_PAIRS, ("convolution",)
+    time, facts = 1.0, {"Transformed": 1}
+
+    def considered(self, facts: KernelFacts) -> bool:
+        return facts.layer.choices.trades_flash
+
+    def problem(self, facts: KernelFacts) -> str | None:
+        op, weights = facts.layer.op, facts.weights
+        if weights.shape[1:3] != (3, 3) or tuple(op.stride) != (1, 1) or tuple(op.dilation) != (1, 1) or facts.groups != 1:
+            return "it takes windows of 3 x 3 that lie side by side, stride 1, of one group"
+        if weights.shape[-1] % _CHANNELS:
+            return f"it takes channels by four, not {weights.shape[-1]}"
+        if facts.layer.streamed:
+            return "it computes pairs of rows; the layer runs row by row"
+        return facts.unaligned or inexact(weights, facts.input) or faster(facts) or None
+
+    def pack(self, facts: KernelFacts) -> np.ndarray:
+        return tile_stream(facts.weights, facts.bias, facts.high_words)
+
+    def stack(self, facts: KernelFacts) -> int:
+        """As `tile_convolution.hpp`: transformed inputs of two tiles, a pixel of the padding, results, a line of inputs."""
+        outputs, channels = facts.layer.output_shape[1], facts.layer.input_shape[1]
+        wide = round_up(outputs, _OUTPUTS)
+        return _FRAMES + 64 * channels + channels + wide * (8 if outputs % _OUTPUTS else 1) + facts.layer.copied_line_bytes

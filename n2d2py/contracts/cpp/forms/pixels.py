@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.arithmetic import DoublingRescale
-from n2d2py.arithmetic.exact import round_up
+from n2d2py.arithmetic import DoublingRescale, round_up
+from n2d2py.contracts.cpp.arrays import joined_bytes, word_bytes, zero_padded
 from n2d2py.contracts.cpp.forms.contract import CoreForm, KernelFacts, form
 from n2d2py.contracts.cpp.isa import COLUMNS, PIXELS
-from n2d2py.contracts.cpp.packing import joined_bytes, word_bytes, zero_padded
 
 _OUTPUTS = 2
 _LIMIT = 255

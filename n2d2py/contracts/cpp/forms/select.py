@@ -8,26 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.arithmetic import NumType
-from n2d2py.arithmetic.exact import round_up
-from n2d2py.contracts.cpp.forms.contract import (
-    HALF,
-    CoreForm,
-    KernelFacts,
-    KernelForm,
-    Role,
-    candidates,
-    lane_offset,
-    plain,
-    rounding,
-    stored_limits,
-    weight_type,
-)
+from n2d2py.arithmetic import NumType, round_up
+from n2d2py.contracts.cpp.code import ChosenKernel, Selection
+from n2d2py.contracts.cpp.forms.contract import HALF, CoreForm, KernelFacts, KernelForm, Role, candidates, plain, weight_type
+from n2d2py.contracts.cpp.forms.lanes import stored_facts
 from n2d2py.contracts.cpp.forms.panels import packed_matrix
 from n2d2py.contracts.cpp.isa import ROW_PANELS, ROWS, RUNS, TABLES, sets_with
 from n2d2py.contracts.cpp.layer import Layer, LayerScratch
 from n2d2py.contracts.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression, LayerForm, Stream
-from n2d2py.contracts.cpp.selection import ChosenKernel, Selection
 from n2d2py.contracts.cpp.winograd import UNLIMITED
 from n2d2py.memory.scratch import ScratchNeed
 
@@ -165,7 +153,6 @@ class Packed:
     """Weights and bias as arrays.
 
     Attributes:
-        types: the typedefs of their elements, Weight and Sum.
         facts: the enumerators FullWeights and ByteSums, what 8-bit products in 16 bits depend on, those of packed weights and
             those of the streams.
         arguments: weights and bias as arguments of a call.
@@ -208,17 +195,7 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
             **(panels.facts if panels else {}),
             **(selection.winograd.facts if selection.winograd else {}),
             **{name: value for one in streams for name, value in one.facts.items()},
-            **(_stored_facts(layer) if streams else {}),
+            **(stored_facts(layer) if streams else {}),
         },
         (Expression(f"reinterpret_cast<const {HALF}*>({{}})", (array,)) if ctype == HALF else array, bias),
     )
-
-
-def _stored_facts(layer: Layer) -> dict[str, int]:
-    """Return rounding and storing of results by kernels of microcontrollers: by lanes, signed bytes 128 higher; by vectors."""
-    (zero, least, most), high = stored_limits(layer), lane_offset(layer)
-    signed = int(layer.output.signed)
-    lanes = {"LaneZero": zero + high, "LaneSigned": signed, "LaneLow": least + high, "LaneHigh": most + high}
-    vectors = {"VectorZero": zero, "VectorLow": least, "VectorHigh": most}
-    words = dict(zip(("WordInput", "WordOutput"), map(int, layer.word_pixels), strict=True))
-    return {**lanes, **vectors, **words, "Rounding": int(rounding(layer))}

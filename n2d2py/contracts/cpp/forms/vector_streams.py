@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.arithmetic import DoublingRescale
-from n2d2py.arithmetic.exact import round_up
+from n2d2py.arithmetic import DoublingRescale, round_up
+from n2d2py.contracts.cpp.arrays import joined_bytes, word_bytes, zero_padded
 from n2d2py.contracts.cpp.forms.contract import CoreForm, KernelFacts, form
 from n2d2py.contracts.cpp.isa import DOTS, OUTPUTS, TAPS
-from n2d2py.contracts.cpp.packing import joined_bytes, word_bytes, zero_padded
 
 _BYTES = 16
 """Of a vector."""
@@ -63,7 +62,6 @@ def channel_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> 
 
 
 def _shifted_left(facts: KernelFacts) -> np.ndarray:
-    """`multipliers` of facts, with shifts to the left."""
     return facts.multipliers * np.array([[1], [-1]])[: len(facts.multipliers)]
 
 

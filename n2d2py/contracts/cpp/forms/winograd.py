@@ -41,7 +41,9 @@ class PackedWinograd(WinogradForm):
 
     def fits(self, facts: KernelFacts) -> str | None:
         assert facts.storage is not None
-        fits = self.kept(facts) > 0 or winograd.packed_on_stack(facts.weights, facts.geometry, facts.storage)
+        fits = self.kept(facts) > 0 or (
+            facts.storage.bits <= 4 and winograd.pays_on_stack(facts.weights, facts.geometry, False)
+        )
         return None if fits else "its weights are packed"
 
     def kept(self, facts: KernelFacts) -> int:

@@ -1,5 +1,3 @@
 """Built-in expansions; importing this package registers them."""
 
-from n2d2py.frontend.onnx.expansions import attention, contributed, matrices, quantized, sampling, spectra
-
-__all__ = ["attention", "contributed", "matrices", "quantized", "sampling", "spectra"]
+from n2d2py.frontend.onnx.expansions import contributed, matrices, sampling

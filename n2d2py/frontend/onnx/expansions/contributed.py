@@ -1,59 +1,41 @@
-"""ONNX Runtime's operators (domain com.microsoft) that its optimizer and quantizer write, as ONNX operators.
+"""Operators that ONNX Runtime's optimizer and quantizer write (most of domain com.microsoft), as other ONNX operators.
 
 Source: `docs/ContribOperators.md` of ONNX Runtime.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from n2d2py.frontend.onnx.parts import Parts, Unsupported, expands
+from n2d2py.frontend.onnx.parts import EXPANSIONS, Parts, Unsupported, expands
 
 _MICROSOFT = "com.microsoft::"
-_ACTIVATIONS = {
-    "": (),
-    "Relu": (),
-    "Tanh": (),
-    "Sigmoid": (),
-    "LeakyRelu": ("alpha",),
-    "HardSigmoid": ("alpha", "beta"),
-    "Clip": ("min", "max"),
-}
-"""Activation functions of fused layers, and their parameter names."""
+_PARAMETERS = {"LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta"), "Clip": ("min", "max")}
+_ACTIVATIONS = ("Relu", "Tanh", "Sigmoid", *_PARAMETERS)
+"""Activation functions of fused layers."""
 
 
-def _add_activation(parts: Parts, x: str, out: int | None) -> str:
-    """Add the activation function of a fused layer after its node `x`; it produces output `out`."""
-    name = parts.attribute("activation", "")
-    if name not in _ACTIVATIONS:
-        raise Unsupported(f"activation {name} is not supported", f"only {', '.join(_ACTIVATIONS)[2:]} are supported")
-    parameters = parts.attribute("activation_params", [])
-    if not name:
-        return parts.add("Identity", x, out=out)
-    if name == "Clip" and parts.opset >= 11:
-        return parts.add("Clip", x, *map(parts.number, parameters), out=out)
-    return parts.add(name, x, out=out, **dict(zip(_ACTIVATIONS[name], parameters, strict=False)))
-
-
-@expands(_MICROSOFT + "FusedConv")
-def _fused_conv(parts: Parts) -> None:
-    """Add Activation(Conv(X, W, B) + Z)."""
-    result = parts.add("Conv", *parts.inputs[:3], **parts.attributes("activation", "activation_params"))
-    _add_activation(parts, parts.add_input(result, 3), 0)
-
-
-@expands(_MICROSOFT + "FusedGemm")
-def _fused_gemm(parts: Parts) -> None:
-    """Add Activation(Gemm(A, B, C)) with activation parameters from separate attributes."""
+@expands(_MICROSOFT + "FusedConv", _MICROSOFT + "FusedGemm")
+def _fused_layer(parts: Parts) -> None:
+    """Add Activation(Conv(X, W, B) + Z), or Activation(Gemm(A, B, C)) with activation parameters from separate attributes."""
     own = {name: value for name, value in parts.attributes().items() if name.startswith("activation")}
-    result = parts.add("Gemm", *parts.inputs, **parts.attributes(*own))
-    name = parts.attribute("activation", "")
-    if name not in ("", *_ACTIVATIONS) or name == "Clip":
-        raise Unsupported(f"its activation function is {name}")
-    attributes = {key.removeprefix("activation_"): value for key, value in own.items() if key != "activation"}
-    parts.add(name or "Identity", result, out=0, **{key: attributes[key] for key in _ACTIVATIONS[name] if key in attributes})
+    name = parts.attribute("activation") or "Identity"
+    listed = dict(zip(_PARAMETERS.get(name, ()), own.get("activation_params", ()), strict=False))
+    given = listed | {key: own[f"activation_{key}"] for key in _PARAMETERS.get(name, ()) if f"activation_{key}" in own}
+    if name not in ("Identity", *_ACTIVATIONS) or (name == "Clip" and not given):
+        raise Unsupported(f"activation {name} is not supported", f"only {', '.join(_ACTIVATIONS)} are supported")
+    is_conv = parts.type == "FusedConv"
+    result = parts.add(parts.type.removeprefix("Fused"), *parts.inputs[: 3 if is_conv else None], **parts.attributes(*own))
+    result = parts.add_input(result, 3) if is_conv else result
+    if name == "Clip" and parts.opset >= 11:
+        parts.add("Clip", result, *map(parts.number, given.values()), out=0)
+    else:
+        parts.add(name, result, out=0, **given)
 
 
 @expands(_MICROSOFT + "FusedMatMul", _MICROSOFT + "TransposeMatMul")
@@ -76,25 +58,13 @@ def _fused_matmul(parts: Parts) -> None:
 
 @expands(_MICROSOFT + "Gelu", _MICROSOFT + "BiasGelu", _MICROSOFT + "FastGelu")
 def _gelu(parts: Parts) -> None:
-    """Add Gelu(X + bias) by erf, or by tanh for FastGelu."""
-    x = parts.add_input(parts.inputs[0], 1)
-    fast = parts.type == "FastGelu"
-    if parts.opset >= 20:
-        parts.add("Gelu", x, out=0, approximate="tanh" if fast else "none")
-        return
-    if fast:
-        cubic = parts.add("Mul", parts.add("Mul", x, x), x)
-        inner = parts.add("Add", x, parts.add("Mul", cubic, parts.number(0.044715)))
-        bent = parts.add("Tanh", parts.add("Mul", inner, parts.number((2 / np.pi) ** 0.5)))
-    else:
-        bent = parts.add("Erf", parts.add("Div", x, parts.number(2**0.5)))
-    half = parts.add("Mul", x, parts.number(0.5))
-    parts.add("Mul", half, parts.add("Add", bent, parts.number(1)), out=0)
+    """Add Gelu(X + bias), with tanh instead of erf for FastGelu."""
+    approximate = "tanh" if parts.type == "FastGelu" else "none"
+    parts.add("Gelu", parts.add_input(parts.inputs[0], 1), out=0, approximate=approximate)
 
 
 @expands(_MICROSOFT + "QuickGelu")
 def _quick_gelu(parts: Parts) -> None:
-    """Add x * sigmoid(alpha * x)."""
     scaled = parts.add("Mul", parts.inputs[0], parts.number(parts.attribute("alpha", 1.702)))
     parts.add("Mul", parts.inputs[0], parts.add("Sigmoid", scaled), out=0)
 
@@ -110,23 +80,17 @@ def _bias_softmax(parts: Parts) -> None:
 
 @expands(_MICROSOFT + "BiasAdd")
 def _bias_add(parts: Parts) -> None:
-    """Add X + bias + skip."""
     parts.add("Add", parts.add("Add", *parts.inputs[:2]), parts.inputs[2], out=0)
 
 
 # ---- normalizations -----------------------------------------------------------------------------
 
 
-def layer_norm(parts: Parts, x: str, rank: int, scale: str, bias: str = "", root: bool = False, out: int | None = None) -> str:
-    """Add LayerNormalization over the last axis, or, with `root`, division by the root mean square."""
-    epsilon = parts.number(parts.attribute("epsilon", 1e-12 if "Skip" in parts.type else 1e-5))
-    if not root:
-        x = parts.add("Sub", x, parts.add_along("ReduceMean", x, [rank - 1], 18))
-    power = parts.add_along("ReduceMean", parts.add("Mul", x, x), [rank - 1], 18)
-    result = parts.add("Div", x, parts.add("Sqrt", parts.add("Add", power, epsilon)))
-    if not bias:
-        return parts.add("Mul", result, scale, out=out)
-    return parts.add("Add", parts.add("Mul", result, scale), bias, out=out)
+def _add_norm(parts: Parts, x: str, scale: str, bias: str = "") -> None:
+    """Add LayerNormalization over the last axis, or division by the root mean square for the simplified operators."""
+    epsilon = parts.attribute("epsilon", 1e-12 if "Skip" in parts.type else 1e-5)
+    kind = "RMSNormalization" if "Simplified" in parts.type else "LayerNormalization"
+    parts.add(kind, x, *filter(None, (scale, bias)), out=0, epsilon=epsilon)
 
 
 @expands("SimplifiedLayerNormalization", _MICROSOFT + "SimplifiedLayerNormalization")
@@ -135,7 +99,7 @@ def _simplified_norm(parts: Parts) -> None:
     rank, axis = len(parts.dims(0)), parts.attribute("axis", -1)
     if axis % rank != rank - 1 or parts.is_output_used(1):
         raise Unsupported("it normalizes more than the last axis, or its second output is used")
-    layer_norm(parts, parts.inputs[0], rank, parts.inputs[1], root=True, out=0)
+    _add_norm(parts, *parts.inputs[:2])
 
 
 @expands(_MICROSOFT + "SkipLayerNormalization", _MICROSOFT + "SkipSimplifiedLayerNormalization")
@@ -147,8 +111,7 @@ def _skip_norm(parts: Parts) -> None:
     x = parts.add_input(parts.add("Add", *parts.inputs[:2]), 3 if simple else 4)
     if parts.is_output_used(3):
         x = parts.add("Identity", x, out=3)
-    bias = parts.inputs[3] if not simple and parts.has(3) else ""
-    layer_norm(parts, x, len(parts.dims(0)), parts.inputs[2], bias, simple, out=0)
+    _add_norm(parts, x, parts.inputs[2], parts.inputs[3] if not simple and parts.has(3) else "")
 
 
 @expands(_MICROSOFT + "EmbedLayerNormalization")
@@ -164,7 +127,7 @@ def _embed_norm(parts: Parts) -> None:
         raise Unsupported("the use of its mask output is not supported", "export the model without this optimization")
     if parts.is_output_used(2):
         x = parts.add("Identity", x, out=2)
-    layer_norm(parts, x, 3, names[5], names[6], out=0)
+    _add_norm(parts, x, *names[5:7])
 
 
 @expands(_MICROSOFT + "GroupNorm")
@@ -190,7 +153,6 @@ def _group_norm(parts: Parts) -> None:
 
 @expands(_MICROSOFT + "NhwcMaxPool", _MICROSOFT + "NhwcConv")
 def _channels_last(parts: Parts) -> None:
-    """Add the ONNX operator between two layout transpositions."""
     operator, attributes = parts.type.removeprefix("Nhwc"), parts.attributes()
     first = parts.add("Transpose", parts.inputs[0], perm=[0, 3, 1, 2])
     weights = [parts.add("Transpose", parts.inputs[1], perm=[0, 3, 1, 2])] if operator == "Conv" else []
@@ -224,7 +186,6 @@ def _matmul_nbits(parts: Parts) -> None:
 
 
 def _add_matmul(parts: Parts, x: str, weights: str, bias: int) -> None:
-    """Add x * weights, plus the input `bias` if present."""
     if parts.has(bias):
         parts.add("Add", parts.add("MatMul", x, weights), parts.inputs[bias], out=0)
     else:
@@ -249,3 +210,173 @@ def _dynamic_matmul(parts: Parts) -> None:
     if not dynamic:
         x = parts.add("DequantizeLinear", x, parts.inputs[2], *parts.inputs[4:5])
     _add_matmul(parts, x, weights_name, bias)
+
+
+# ---- QOperator nodes: DequantizeLinear, the float operator, QuantizeLinear -----------------------
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Input layout of an operator: `operands` are indices of (x, scale, zero point), `result` is the index of the output scale,
+    `bias` is the index of an int32 bias in the scale of the product of the first two operands."""
+
+    operator: str
+    operands: tuple[int, ...] = (0,)
+    result: int = 3
+    bias: int | None = None
+
+
+_FORMS = {
+    "QLinearConv": _Form("Conv", (0, 3), 6, 8),
+    "QLinearMatMul": _Form("MatMul", (0, 3), 6),
+    _MICROSOFT + "QGemm": _Form("Gemm", (0, 3), 7, 6),
+    _MICROSOFT + "QLinearAdd": _Form("Add", (0, 3), 6),
+    _MICROSOFT + "QLinearMul": _Form("Mul", (0, 3), 6),
+    **{
+        f"{_MICROSOFT}QLinear{name}": _Form(name)
+        for name in ("Sigmoid", "LeakyRelu", "Softmax", "GlobalAveragePool", "AveragePool", "ReduceMean")
+    },
+}
+"""Form by operator (with its domain)."""
+
+
+def _expand_form(form: _Form, parts: Parts) -> None:
+    """Add the nodes of a form; an int32 bias becomes a float constant."""
+    if parts.attribute("channels_last", 0):
+        raise Unsupported("channels-last (NHWC) tensors are not supported", "quantize an NCHW model")
+    needed = [index for position in form.operands for index in (position, position + 1)]
+    if not needed or not all(map(parts.has, needed)):
+        raise Unsupported(f"it has {len(parts.inputs)} inputs, which is too few", "export the model again")
+    axis = 0 if form.operator == "Conv" or parts.attribute("transB", 0) else 1
+    reals = [parts.add("DequantizeLinear", *parts.inputs[position : position + 3], axis=axis) for position in form.operands]
+    if form.bias is not None and parts.has(form.bias):
+        reals.append(parts.add_constant("bias", _dequantize_bias(parts, (form.bias, *(index + 1 for index in form.operands)))))
+    attributes, grid = parts.attributes("channels_last", "opset"), parts.inputs[form.result : form.result + 2]
+    if not parts.has(form.result):
+        parts.add(form.operator, *reals, out=0, **attributes)
+    else:
+        parts.add("QuantizeLinear", parts.add(form.operator, *reals, **attributes), *grid, out=0)
+
+
+for _name, _form in _FORMS.items():
+    EXPANSIONS.add(_name, partial(_expand_form, _form))
+
+
+@expands(_MICROSOFT + "QLinearConcat")
+def _concat(parts: Parts) -> None:
+    """Add a Concat of any number of operands, which follow the scale and zero point of the result."""
+    _expand_form(_Form("Concat", tuple(range(2, len(parts.inputs), 3)), 0), parts)
+
+
+def _dequantize_bias(parts: Parts, places: Sequence[int]) -> np.ndarray:
+    """Return B * scale_x * scale_w in float64; `places` are the input indices of the three."""
+    bias, x, w = (parts.constant(index, "bias or scale").astype(np.float64).reshape(-1) for index in places)
+    if x.size != 1 or w.size not in (1, bias.size):
+        raise Unsupported("its scales and its bias differ in length", "quantize the model again")
+    return bias * x * w
+
+
+# ---- attention: matrix products and a Softmax, without past keys and values ---------------------
+
+_OTHER_FORM = "export the model without this optimization"
+
+
+@expands(_MICROSOFT + "Attention")
+def _attention(parts: Parts) -> None:
+    """Add self-attention of X (N, S, D) with one matrix (D, Q + K + V) and bias; outputs (N, S, V)."""
+    _refuse_past(parts, 4, 6)
+    width = parts.constant(1, "weights").shape[1]
+    sizes = list(parts.attribute("qkv_hidden_sizes", [])) or [width // 3] * 3
+    projected = parts.add_input(parts.add("MatMul", *parts.inputs[:2]), 2)
+    if sum(sizes) != width:
+        raise Unsupported(f"its weights make {width} values, not {'+'.join(map(str, sizes))}")
+    _add_attention(parts, parts.split(projected, 2, sizes), [parts.dims(0)[1]] * 2, sizes, 3)
+
+
+@expands(_MICROSOFT + "MultiHeadAttention")
+def _multi_head_attention(parts: Parts) -> None:
+    """Add attention of query (N, S, D), key (N, T, D) and value (N, T, V), with one bias for all three."""
+    _refuse_past(parts, 6, 7)
+    for index in (0, 1, 2):
+        if len(parts.dims(index)) != 3:
+            raise Unsupported("packed or four-dimensional query, key and value are not supported", _OTHER_FORM)
+    sizes, names = [parts.dims(index)[2] for index in (0, 1, 2)], parts.inputs[:3]
+    if parts.has(3):
+        biases = np.split(parts.constant(3, "bias"), np.cumsum(sizes)[:2])
+        names = [parts.add("Add", x, parts.add_constant("bias", one)) for x, one in zip(names, biases, strict=True)]
+    _add_attention(parts, names, [parts.dims(index)[1] for index in (0, 1)], sizes, 4)
+
+
+def _refuse_past(parts: Parts, *inputs: int) -> None:
+    if any(map(parts.has, inputs)) or any(map(parts.is_output_used, range(1, 4))):
+        raise Unsupported("past keys and values are not supported", _OTHER_FORM)
+
+
+def _add_attention(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes: Sequence[int], mask: int) -> None:
+    """Add Softmax(scale * Q K' + bias) V for each head; `lengths` of Q and K, `mask` is the index of the key mask input."""
+    (query, key, value), (length, others) = names, lengths
+    heads = parts.attribute("num_heads")
+    if not heads or any(size % heads for size in sizes):
+        raise Unsupported(f"its {'+'.join(map(str, sizes))} values are not {heads} equal heads")
+    if parts.attribute("do_rotary", 0):
+        raise Unsupported("rotary embedding of queries and keys is not supported", _OTHER_FORM)
+
+    def headed(x: str, count: int, size: int, perm: list[int]) -> str:
+        return parts.add("Transpose", parts.reshape(x, 0, count, heads, size // heads), perm=perm)
+
+    scale = parts.attribute("scale", 0.0) or (sizes[0] // heads) ** -0.5
+    left = headed(parts.add("Mul", query, parts.number(scale)), length, sizes[0], [0, 2, 1, 3])
+    scores = parts.add("MatMul", left, headed(key, others, sizes[1], [0, 2, 3, 1]))
+    lowest = parts.attribute("mask_filter_value", -10000.0)
+    scores = parts.add_input(scores, 5)
+    if parts.has(mask):
+        scores = parts.add("Add", scores, _mask_scores(parts, mask, lowest, others))
+    if parts.attribute("unidirectional", 0):
+        later = np.triu(np.full((length, others), lowest, np.float32), others - length + 1)
+        scores = parts.add("Add", scores, parts.add_constant("later", later))
+    shares = parts.add("Softmax", scores, axis=-1)
+    result = parts.add("MatMul", shares, headed(value, others, sizes[2], [0, 2, 1, 3]))
+    parts.reshape(parts.add("Transpose", result, perm=[0, 2, 1, 3]), 0, length, sizes[2], out=0)
+
+
+def _mask_scores(parts: Parts, index: int, lowest: float, others: int) -> str:
+    """Return an addend of the scores: zero for keys whose mask (N, T) or (N, S, T) is 1."""
+    dims = parts.dims(index)
+    if len(dims) not in (2, 3) or dims[-1] != others:
+        raise Unsupported("a mask of lengths is not supported", "export it with a mask of ones and zeros for each key")
+    real = parts.add("Cast", parts.inputs[index], to=1)
+    shape = (0, 1, 1, others) if len(dims) == 2 else (0, 1, dims[1], others)
+    lost = parts.add("Sub", parts.number(1), parts.reshape(real, *shape))
+    return parts.add("Mul", lost, parts.number(lowest))
+
+
+@expands(_MICROSOFT + "RotaryEmbedding")
+def _rotary(parts: Parts) -> None:
+    """Rotate halves (or, interleaved, pairs) of each head by its position's angles; X is (N, S, D) or (N, heads, S, size)."""
+    dims, cosines, sines = parts.dims(0), parts.constant(2, "cosines"), parts.constant(3, "sines")
+    size = 2 * cosines.shape[1]
+    if len(dims) not in (3, 4) or parts.attribute("rotary_embedding_dim", 0) not in (0, size):
+        raise Unsupported("a rotary embedding of a part of each head is not supported")
+    length, shape = dims[-2], dims[1:]
+    if len(dims) == 3:
+        if dims[2] % size:
+            raise Unsupported(f"its {dims[2]} values are not heads of {size}")
+        shape = (length, dims[2] // size, size)
+    places = parts.optional_constant(1, "positions")
+    if places is None:
+        raise Unsupported("its positions are missing")
+    positions = np.arange(length) + places.reshape(-1)[0] if places.size == 1 else places.reshape(-1, length)[0]
+    form = (length, 1, -1) if len(dims) == 3 else (1, length, -1)
+    angles = [table[positions].reshape(form) for table in (cosines, sines)]
+    pairs = (*shape[:-1], size // 2, 2) if parts.attribute("interleaved", 0) else (*shape[:-1], 2, size // 2)
+    axis = 3 if pairs[-2] == 2 and not parts.attribute("interleaved", 0) else 4
+    split = parts.reshape(parts.inputs[0], 0, *pairs)
+    first, second = (parts.reshape(one, 0, *shape[:-1], size // 2) for one in parts.split(split, axis, (1, 1)))
+    cos, sin = (parts.add_constant("angles", one) for one in angles)
+    rotated = (
+        parts.add("Sub", parts.add("Mul", first, cos), parts.add("Mul", second, sin)),
+        parts.add("Add", parts.add("Mul", first, sin), parts.add("Mul", second, cos)),
+    )
+    single = [1 if positions == axis - 1 else one for positions, one in enumerate(pairs)]
+    both = [parts.reshape(one, 0, *single) for one in rotated]
+    parts.reshape(parts.add("Concat", *both, axis=axis), 0, *dims[1:], out=0)

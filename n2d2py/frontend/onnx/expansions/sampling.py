@@ -149,17 +149,14 @@ def _deform_conv(parts: Parts) -> None:
     """Add a convolution with offsets (y, x) for each result, as a product of gathered values."""
     dims, filters = parts.dims(0), parts.dims(1)
     if len(dims) != 4 or dims[0] != 1:
-        raise Unsupported(
-            f"an input of {' x '.join(map(str, dims))} is not supported, only one image", "export it for one image"
-        )
+        form = " x ".join(map(str, dims))
+        raise Unsupported(f"an input of {form} is not supported, only one image", "export it for one image")
     groups, image, kernel, result = parts.attribute("offset_group", 1), dims[2:], filters[2:], parts.dims(2)[2:]
     steps, holes, pads = (parts.attribute(name, [least] * 4) for name, least in (("strides", 1), ("dilations", 1), ("pads", 0)))
     taps, places = prod(kernel), prod(kernel) * prod(result)
     offsets = parts.reshape(parts.inputs[2], groups, taps, 2, prod(result))
-    starts = [
-        np.add.outer(np.arange(kernel[k]) * holes[k], np.arange(result[k]) * steps[k]).astype(np.float32) - pads[k]
-        for k in (0, 1)
-    ]
+    outer = [np.add.outer(np.arange(kernel[k]) * holes[k], np.arange(result[k]) * steps[k]) for k in (0, 1)]
+    starts = [one.astype(np.float32) - pads[k] for k, one in enumerate(outer)]
     grid = (starts[0][:, None, :, None], starts[1][None, :, None, :])
     bases = [np.broadcast_to(start, (*kernel, *result)).reshape(1, taps, 1, prod(result)) for start in grid]
     sampled, width = [], dims[1] // groups

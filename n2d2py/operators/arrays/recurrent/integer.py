@@ -12,14 +12,13 @@ from n2d2py.graph import Custom, Node, QuantNode
 _STATE_PEAK = 2**STATE_BITS - 1
 _MIN_FRACTION = 8
 """Smallest number of fractional bits of a state, which limits it to +-128."""
+_ROLES = "input_weights recurrent_weights input_multipliers recurrent_multipliers gate_bias recurrent_bias".split()
 _MAX_STATE = 2.0 ** (STATE_BITS - _MIN_FRACTION) - 1
 
 
 def _quantize_weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return integer weights (O, K) of inputs and of states, rounded together, each with the scale (O) of its rows.
-
-    Rows that are multiples of a step keep it: 8-bit weights of a file are exact.
-    """
+    """Return integer weights (O, K) of inputs and of states, rounded together, each with the scale (O) of its rows. Rows that
+    are multiples of a step keep it: 8-bit weights of a file are exact."""
     bits = types.weight_bits or types.options.bits
     levels = 2 ** (bits - 1) - 1
     reach = types.inputs[0].max_abs  # calibration divides inputs by it
@@ -36,11 +35,8 @@ def _quantize_weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[
 
 
 def _fractional_bits(node: Node, types: LayerTypes, role: str) -> int:
-    """Return the fractional bits that cover the initial and all later states.
-
-    A hidden state is at most 1, or as large as the initial one. A cell state is bounded by its calibration range, or without
-    one by 1 for each step.
-    """
+    """Return the fractional bits for all states: hidden ones are at most 1, or as large as the initial one; cell states have
+    their calibration range, or without one grow by 1 in each step."""
     op, cell = node.op, role == "initial_c"
     is_present = role in op.given
     first = types.inputs[1 + op.given.index(role)].max_abs if is_present else float(np.abs(node.params[role]).max())
@@ -65,9 +61,8 @@ class RecurrentQuantizer(Quantizer):
         x, y, op, params = types.inputs[0], types.output, node.op, node.params
         (weights, weight_scales), (recurrent, recurrent_scales) = _quantize_weights(params, types)
         tops = (max(peak(x), x.qmax, -x.qmin), _STATE_PEAK)
-        reaches = [
-            np.abs(rows.astype(np.int64)).sum(axis=1) * top for rows, top in zip((weights, recurrent), tops, strict=True)
-        ]
+        pairs = zip((weights, recurrent), tops, strict=True)
+        reaches = [np.abs(rows.astype(np.int64)).sum(axis=1) * top for rows, top in pairs]
         if max(int(reach.max()) for reach in reaches) >= 2**53:
             raise refusal(node, "a recurrent layer whose sums exceed 53 bits")
         hidden, fraction = (_fractional_bits(node, types, role) for role in ("initial_h", "initial_c"))
@@ -78,24 +73,13 @@ class RecurrentQuantizer(Quantizer):
             raise refusal(node, "a recurrent layer whose weights or biases are too large")
         multipliers = [np.rint(factor * 2.0**shift).astype(np.int32) for factor in factors]
         offsets = [np.rint(bias * 2.0 ** (GATE_BITS + shift)).astype(np.int64) for bias in biases]
-        form = {
-            "input_weights": weights,
-            "recurrent_weights": recurrent,
-            "input_multipliers": multipliers[0],
-            "recurrent_multipliers": multipliers[1],
-            "gate_bias": offsets[0],
-            "recurrent_bias": offsets[1],
-            **_initial_states(node, types, {"initial_h": hidden, "initial_c": fraction}),
-            "sigmoid": knots("sigmoid", GATE_BITS),
-            "tanh": knots("tanh", GATE_BITS),
-            "cell_tanh": knots("tanh", fraction),
-            "shift": np.array([shift], np.int32),
-            "gate_limit": _quantize_limit(op.gate_limit, GATE_BITS),
-            "cell_limit": _quantize_limit(op.cell_limit, fraction),
-            "hidden_fraction": np.array([hidden], np.int32),
-            "cell_fraction": np.array([fraction], np.int32),
-            "reaches": np.array([int(reach.max()) for reach in reaches], np.int64),
-        }
+        form = dict(zip(_ROLES, (weights, recurrent, *multipliers, *offsets), strict=True))
+        form |= _initial_states(node, types, {"initial_h": hidden, "initial_c": fraction})
+        form |= {"sigmoid": knots("sigmoid", GATE_BITS), "tanh": knots("tanh", GATE_BITS), "cell_tanh": knots("tanh", fraction)}
+        limits = {"gate_limit": _limit(op.gate_limit, GATE_BITS), "cell_limit": _limit(op.cell_limit, fraction)}
+        numbers = {"shift": shift, **limits, "hidden_fraction": hidden, "cell_fraction": fraction}
+        form |= {role: np.array([number], np.int32) for role, number in numbers.items()}
+        form["reaches"] = np.array([int(reach.max()) for reach in reaches], np.int64)
         step = 2.0 ** -(fraction if op.part else hidden)
         return rescaled_layer(node, types, np.array([step / y.scale]), _STATE_PEAK, Custom(form))
 
@@ -104,13 +88,12 @@ class RecurrentQuantizer(Quantizer):
         return bool(node.op.cell_limit)
 
 
-def _quantize_limit(real: float, fraction: int) -> np.ndarray:
+def _limit(real: float, fraction: int) -> int:
     """Return a limit of accumulators in 2^-fraction; 0 selects the limit of the 16-bit type."""
-    return np.array([min(np.rint(real * 2.0**fraction), _STATE_PEAK) if real else _STATE_PEAK], np.int32)
+    return int(min(np.rint(real * 2.0**fraction), _STATE_PEAK)) if real else _STATE_PEAK
 
 
 def _initial_states(node: Node, types: LayerTypes, fractions: dict[str, int]) -> dict[str, np.ndarray]:
-    """Return the initial states by role; multiplier and shift for states that are inputs."""
     result = {}
     for role, fraction in fractions.items():
         if role in node.op.given:
@@ -119,12 +102,9 @@ def _initial_states(node: Node, types: LayerTypes, fractions: dict[str, int]) ->
             shift = int(np.clip(30 - np.ceil(np.log2(factor)), 1, LARGEST_SHIFT))
             result[f"given_{role[-1]}"] = np.array([np.rint(factor * 2.0**shift), shift], np.int64)
         else:
-            result[role] = _quantize_state(node.params[role], fraction)
+            values = np.rint(node.params[role].astype(np.float64) * 2.0**fraction)
+            result[role] = np.clip(values, -_STATE_PEAK, _STATE_PEAK).astype(np.int16)
     return result
-
-
-def _quantize_state(values: np.ndarray, fraction: int) -> np.ndarray:
-    return np.clip(np.rint(values.astype(np.float64) * 2.0**fraction), -_STATE_PEAK, _STATE_PEAK).astype(np.int16)
 
 
 def _largest_shift(factors: list[np.ndarray], reaches: list[np.ndarray], biases: list[np.ndarray]) -> int | None:

@@ -18,7 +18,6 @@ _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False,
 
 
 def _is_relu(node: OnnxNode, directions: int) -> bool:
-    """True for ReLU, False for the default activations. Raise Unsupported for other activations."""
     functions = [name.decode(errors="replace") for name in node.attribute("activations", [])]
     for known in _ACTIVATIONS[node.type] if functions else ():
         if tuple(name.lower() for name in functions) == known * directions:
@@ -44,34 +43,32 @@ class _Sequence:
         x = a.tensor(a.value(0))
         if len(x.dims) != 3:
             raise Unsupported(f"its input has rank {len(x.dims)}, not 3")
-        if not self.batch_first:
-            a.builder.guard_batch(node, 0, 0, "iterates over")
         if self.batch_first:
             x = a.transpose(x, (1, 0, 2))
+        else:
+            a.builder.guard_batch(node, 0, 0, "iterates over")
         self.steps, self.sequences, self.size = x.dims
         if min(x.dims) < 1:
             raise Unsupported("its sequence is empty")
         self.x = x
-        self.weights, self.recurrent = (
-            self._weights(index, what) for index, what in ((1, "weights"), (2, "recurrent weights"))
-        )
-        gates = GATES[node.type]
+        self.weights, self.recurrent = self._weights(1, "weights"), self._weights(2, "recurrent weights")
         self.hidden = self.recurrent.shape[2]
-        rows = (len(self.reversed), gates * self.hidden)
-        if self.weights.shape != (*rows, self.size) or self.recurrent.shape != (*rows, self.hidden):
-            raise Unsupported(
-                f"its weights of {list(self.weights.shape)} and {list(self.recurrent.shape)} do not fit its input of {self.size}"
-            )
+        rows = (len(self.reversed), GATES[node.type] * self.hidden)
+        shapes = [list(weights.shape) for weights in (self.weights, self.recurrent)]
+        if shapes != [[*rows, self.size], [*rows, self.hidden]]:
+            raise Unsupported(f"its weights of {shapes[0]} and {shapes[1]} do not fit its input of {self.size}")
         if int(node.attribute("hidden_size", self.hidden)) != self.hidden:
             raise Unsupported(f"its hidden_size {node.attribute('hidden_size')} is not that of its weights, {self.hidden}")
-        bias = self._optional(3, "biases", (rows[0], 2 * rows[1]))
-        self.biases = bias.reshape(rows[0], 2, rows[1])
-        self._check_lengths()
+        self.biases = self._optional(3, "biases", (rows[0], 2, rows[1]))
+        lengths = node.optional_constant(4, "sequence lengths")
+        if lengths is not None and np.any(lengths != self.steps):
+            reason = f"its sequence length {int(lengths.flat[0])} is not that of its input, {self.steps}"
+            raise Unsupported(reason, "cut the input to the length of the sequence")
         self.given: dict[str, Value] = {}
         self.initial = {"initial_h": self._initial_states(5, "initial_h")}
-        none = np.zeros((rows[0], self.sequences, self.hidden), np.float32)
-        self.initial["initial_c"] = self._initial_states(6, "initial_c") if node.type == "LSTM" else none
-        self.peepholes = self._optional(7, "peephole weights", (rows[0], 3 * self.hidden)) if node.type == "LSTM" else none
+        none, is_lstm = np.zeros((rows[0], self.sequences, self.hidden), np.float32), node.type == "LSTM"
+        self.initial["initial_c"] = self._initial_states(6, "initial_c") if is_lstm else none
+        self.peepholes = self._optional(7, "peephole weights", (rows[0], 3 * self.hidden)) if is_lstm else none
 
     def _weights(self, index: int, what: str) -> np.ndarray:
         values = self.a.node.constant(index, what)
@@ -99,14 +96,6 @@ class _Sequence:
         self.given[role] = self.a.transpose(value, (1, 0, 2)) if self.batch_first else value
         return np.zeros(shape, np.float32)
 
-    def _check_lengths(self) -> None:
-        lengths = self.a.node.optional_constant(4, "sequence lengths")
-        if lengths is not None and np.any(np.asarray(lengths) != self.steps):
-            raise Unsupported(
-                f"its sequence length {int(np.asarray(lengths).reshape(-1)[0])} is not that of its input, {self.steps}",
-                "cut the input to the length of the sequence",
-            )
-
     def layer(self, index: int, part: str = "") -> Value:
         """Add the layer of direction `index`; return (steps, sequences, hidden), or (sequences, hidden) of a part."""
         a, node = self.a, self.a.node
@@ -114,12 +103,15 @@ class _Sequence:
         inputs = {role: a.tensor(a.select(value, {0: [index]})) for role, value in self.given.items()}
         sizes = {"steps": self.steps, "size": self.size, "hidden": self.hidden, "sequences": self.sequences}
         limits = {"gate_limit": self.clip, "cell_limit": float(node.metadata.get(CELL_LIMIT, 0))}
-        coupled, peepholes = bool(node.attribute("input_forget", 0)), bool(self.peepholes[index].any())
-        gates: dict[str, Any] = {"linear_before_reset": linear, "coupled": coupled, "peepholes": peepholes, "relu": self.relu}
-        op = ArrayRecurrent(node.type, reverse=self.reversed[index], part=part, given=tuple(inputs), **sizes, **limits, **gates)
+        flags: dict[str, Any] = {
+            "coupled": bool(node.attribute("input_forget", 0)),
+            "peepholes": bool(self.peepholes[index].any()),
+        }
+        flags |= {"linear_before_reset": linear, "relu": self.relu, "reverse": self.reversed[index]}
+        op = ArrayRecurrent(node.type, part=part, given=tuple(inputs), **sizes, **limits, **flags)
         first, second = self.biases[index]
         total = first + second
-        if node.type == "GRU" and linear:
+        if linear:
             total[2 * self.hidden :] = first[2 * self.hidden :]
         params = {
             "input_weights": self.weights[index],
@@ -150,11 +142,10 @@ def _recurrent(a: Arrays) -> None:
     if a.is_output_used(2):
         result[2] = [a.reshape(sequence.layer(position, "cell"), (1, side, hidden)) for position in range(count)]
     for index, values in result.items():
-        output = values[0] if count == 1 else concatenate(a, values, 0)
+        output = concatenate(a, values, 0)
         result[index] = a.transpose(output, (1, 0, 2)) if sequence.batch_first else output
     if a.node.outputs[0]:
         rows = [replace(value, dims=(1, steps, side, hidden)) for value in states]
-        both = rows[0] if count == 1 else concatenate(a, rows, 0)
-        result[0] = a.transpose(both, (2, 1, 0, 3) if sequence.batch_first else (1, 0, 2, 3))
+        result[0] = a.transpose(concatenate(a, rows, 0), (2, 1, 0, 3) if sequence.batch_first else (1, 0, 2, 3))
     for index, value in result.items():
         a.bind(value, index)

@@ -11,7 +11,7 @@ from n2d2py.arithmetic.recurrent import begun, gru, lstm, rnn
 from n2d2py.contracts.operator import register
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Custom, Node, Shape
-from n2d2py.operators.arrays.base import ArrayOp, emit_constant, emit_flat, emit_reshape
+from n2d2py.operators.arrays.base import ArrayOp
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 """Number of gates of a cell, in the order of ONNX: i, o, f, c; z, r, h; h."""
@@ -56,8 +56,8 @@ class ArrayRecurrent(ArrayOp):
         """Every operand is an input."""
         return tuple(range(1 + len(self.given)))
 
-    def operand_sizes(self) -> tuple[int, ...]:
-        return (self.steps * self.sequences * self.size, *(self.sequences * self.hidden for _ in self.given))
+    def operand_dims(self) -> tuple[Shape, ...]:
+        return (self.steps, self.sequences, self.size), *((self.sequences, self.hidden) for _ in self.given)
 
     def to_sequences(self, x: np.ndarray) -> np.ndarray:
         """Return an input (n, ...) as separate sequences (n * sequences, steps, size)."""
@@ -73,8 +73,8 @@ class ArrayRecurrent(ArrayOp):
         first = inputs[1 + self.given.index(role)] if role in self.given else node.params[role].reshape(1, -1)
         return np.broadcast_to(first, (len(inputs[0]), first.shape[1])).reshape(-1, self.hidden)
 
-    def output_size(self) -> int:
-        return self.sequences * self.hidden * (1 if self.part else self.steps)
+    def output_dims(self) -> Shape:
+        return (self.sequences, self.hidden) if self.part else (self.steps, self.sequences, self.hidden)
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return self.sequences * self.steps * GATES[self.cell] * self.hidden * (self.size + self.hidden)
@@ -95,9 +95,8 @@ class ArrayRecurrent(ArrayOp):
         """Return all hidden and all cell states (n * sequences, steps, hidden)."""
         x = self.to_sequences(inputs[0])
         kind, count, params = x.dtype, len(x), node.params
-        w, r, bias, last = (
-            params[role].astype(kind) for role in ("input_weights", "recurrent_weights", "gate_bias", "recurrent_bias")
-        )
+        roles = ("input_weights", "recurrent_weights", "gate_bias", "recurrent_bias")
+        w, r, bias, last = (params[role].astype(kind) for role in roles)
         totals = np.zeros((count, self.steps, len(w)), kind) + bias
         for k in range(self.size):
             totals += x[..., k, None] * w[:, k]
@@ -159,7 +158,6 @@ class ArrayRecurrent(ArrayOp):
         return [node.requantize(acc, graph.type(node.output))]
 
     def _integer_state(self, role: str, inputs: list[np.ndarray], node, graph) -> np.ndarray:
-        """Return the initial states as integers (n * sequences, hidden)."""
         x, form = self.initial_state(role, inputs, node).astype(np.int64), node.form_as(Custom).by_role
         if role in self.given:
             x = begun(x - graph.type(node.inputs[1 + self.given.index(role)]).zero_point, *form[f"given_{role[-1]}"])
@@ -174,34 +172,27 @@ def _add(total: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
     return total
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
 @onnx_emitter("ArrayRecurrent")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    """Add a node whose batch is the sequences of all samples."""
     op, params = node.op, node.params
     rows = GATES[op.cell] * op.hidden
     second = np.zeros(rows, np.float32)
     if op.cell == "GRU":
         second[2 * op.hidden :] = params["recurrent_bias"]
-    x = writer.emit("Transpose", [emit_reshape(writer, node.inputs[0], (op.steps, op.sequences, op.size))], perm=[1, 0, 2, 3])
+    x = writer.emit("Transpose", [writer.array(node.inputs[0], (op.steps, op.sequences, op.size))], perm=[1, 0, 2, 3])
     x = writer.emit("Reshape", [x, writer.constant([0, -1, op.size])])
-    constants = [
-        params["input_weights"][None],
-        params["recurrent_weights"][None],
-        np.concatenate([params["gate_bias"], second])[None],
-    ]
-    operands = [x, *(emit_constant(writer, values, "") for values in constants), ""]
+    constants = params["input_weights"], params["recurrent_weights"], np.concatenate([params["gate_bias"], second])
+    operands = [x, *(writer.constant(values[None]) for values in constants), ""]
     count = writer.emit("Shape", [node.inputs[0]], start=0, end=1)
     each = [writer.constant([op.sequences]), writer.constant([op.hidden])]
     batch = writer.emit("Slice", [writer.emit("Shape", [x]), *(writer.constant([n]) for n in (1, 2))])
     size = writer.emit("Concat", [writer.constant([1]), batch, writer.constant([op.hidden])], axis=0)
     for role in ("initial_h", "initial_c")[: 2 if op.cell == "LSTM" else 1]:
         if role in op.given:
-            operands.append(
-                writer.emit("Reshape", [node.inputs[1 + op.given.index(role)], writer.constant([1, -1, op.hidden])])
-            )
+            first = node.inputs[1 + op.given.index(role)]
+            operands.append(writer.emit("Reshape", [first, writer.constant([1, -1, op.hidden])]))
             continue
-        first = emit_constant(writer, params[role].reshape(1, 1, op.sequences, op.hidden), "")
+        first = writer.constant(params[role].reshape(1, 1, op.sequences, op.hidden))
         if op.sequences > 1:
             first = writer.emit("Expand", [first, writer.emit("Concat", [writer.constant([1]), count, *each], axis=0)])
         flat_first = writer.emit("Reshape", [first, writer.constant([1, -1, op.hidden])])
@@ -211,14 +202,14 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         more["linear_before_reset"] = int(op.linear_before_reset)
     elif op.cell == "LSTM":
         more["input_forget"] = int(op.coupled)
-        operands += [emit_constant(writer, params["peepholes"][None], "")] if op.peepholes else []
+        operands += [writer.constant(params["peepholes"][None])] if op.peepholes else []
     elif op.relu:
         more["activations"] = ["Relu"]
     attributes = {"hidden_size": op.hidden, "direction": "reverse" if op.reverse else "forward", **more}
     result = writer.emit_all(op.cell, operands, 3 if op.cell == "LSTM" else 2, **attributes)
     if op.part:
         by_sequence = writer.emit("Reshape", [result[2], writer.constant([-1, op.sequences, op.hidden])])
-        emit_flat(writer, by_sequence, output)
+        writer.flat(by_sequence, output)
     else:
         by_sequence = writer.emit("Reshape", [result[0], writer.constant([op.steps, -1, op.sequences, op.hidden])])
-        emit_flat(writer, writer.emit("Transpose", [by_sequence], perm=[1, 0, 2, 3]), output)
+        writer.flat(writer.emit("Transpose", [by_sequence], perm=[1, 0, 2, 3]), output)
