@@ -14,7 +14,7 @@ from support.ops import Conv, ElemWise, Fc, Pool
 from support.tables import few_fast
 
 from n2d2py.arithmetic import FixedPointRescale, NumType
-from n2d2py.contracts.cpp.forms import channel_pairs
+from n2d2py.contracts.cpp.forms import lanes
 from n2d2py.contracts.operator import Op
 from n2d2py.exports import ExportFolder, StoredStimuli, find_target
 from n2d2py.exports.mcu.boards import board
@@ -396,7 +396,7 @@ def tiles(seed: int, count: int) -> Layers:
 )
 def test_winograd(core, seed, option, tmp_path, monkeypatch):
     """The form by Winograd of every layer that it is exact for, whether it is faster or not."""
-    monkeypatch.setattr(channel_pairs, "faster", lambda facts: "")
+    monkeypatch.setattr(lanes, "faster", lambda facts: "")
     kernels = tiles(seed, 40).export(tmp_path / "export", SpeedForFlash=True)
     assert all(WINOGRAD in kernel.split(" bytes")[0] for kernel in kernels.values())
     assert "40 layers: identical" in make(tmp_path / "export", core, "test", f"OPT={option}")
@@ -426,8 +426,8 @@ def test_winograd_at_its_bound():
     for kind, weight, channels in ((KINDS[0], 127, 1840), (FULL, -128, 3640)):
         most = 36 * weight * (-128 if kind.signed else 255)  # of four times a sum, by channel
         assert most * channels < 2**31 <= most * (channels + 4)
-        assert channel_pairs.inexact(np.full((1, 3, 3, channels), weight), kind) == ""
-        reason = channel_pairs.inexact(np.full((1, 3, 3, channels + 4), weight), kind)
+        assert lanes.inexact(np.full((1, 3, 3, channels), weight), kind) == ""
+        reason = lanes.inexact(np.full((1, 3, 3, channels + 4), weight), kind)
         assert reason == "four times its sums may exceed 32 bits"
 
 

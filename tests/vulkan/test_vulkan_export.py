@@ -17,7 +17,7 @@ import n2d2py
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import StoredStimuli, find_target
-from n2d2py.exports.vulkan import shaders
+from n2d2py.exports.vulkan import dispatch
 from n2d2py.quant.simulator import simulate
 
 TWO_INSTANCES = """
@@ -200,7 +200,7 @@ def test_refusals(monkeypatch):
     assert [one.code for one in real.problems] == ["E705"]
     outside = vulkan.prepare(request(chain(True), external=("fc",)))
     assert [one.code for one in outside.problems] == ["E705"] and "whole tensors in the arena" in str(outside.problems[0])
-    monkeypatch.setattr(shaders.shutil, "which", lambda name: None)
+    monkeypatch.setattr(dispatch.shutil, "which", lambda name: None)
     missing = vulkan.prepare(request(chain(True)))
     assert [one.code for one in missing.problems] == ["E801"] and "apt install glslc" in str(missing.problems[0])
 
@@ -210,10 +210,10 @@ def test_a_compiler_that_refuses_is_an_error(monkeypatch, tmp_path):
     program.write_text("#!/bin/sh\necho 'conv.glsl:3: error: unknown extension' >&2\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    shaders.spirv.cache_clear()
+    dispatch.spirv.cache_clear()
     with pytest.raises(N2D2Error, match="E802") as error:
-        shaders.spirv("conv", 1, False)
-    shaders.spirv.cache_clear()
+        dispatch.spirv("conv", 1, False)
+    dispatch.spirv.cache_clear()
     assert "conv.glsl:3: error: unknown extension" in str(error.value)
 
 
