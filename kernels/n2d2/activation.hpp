@@ -1,22 +1,5 @@
 // Activation functions of floating-point layers, element by element, in the type T of the data.
 //
-//   Linear          x
-//   Scaled          gain * x
-//   Clip            min(max(x, low), high); rectifiers and saturation
-//   LeakyRectifier  min(x < 0 ? slope * x : x, high)
-//   Logistic        1 / (1 + exp(-x))
-//   Softplus        log(1 + exp(x))
-//   Swish           x / (1 + exp(-x))
-//   Tanh            tanh(alpha * x)
-//   Step            x > threshold ? (above or x) : (below or x)
-//   Elu             gain * (x > 0 ? x : alpha * (exp(rate * x) - 1))
-//   HardSigmoid     min(max(gain * x + shift, 0), 1)
-//   HardSwish       x * min(max(gain * x + shift, 0), high)
-//   Gelu, GeluTanh  x * (1 + erf(x / sqrt(2))) / 2, and its form with tanh
-//   Mish            x * tanh(log(1 + exp(x)))
-//   Softsign        x / (1 + |x|)
-//   Abs, Erf, Exp, Log, Sqrt
-//
 // NaN stays NaN, except in Step, which has it below the threshold.
 // `Parameters` is a struct of the layer with the static functions low(), high(), slope(), alpha(), threshold(),
 // below(), above(), gain(), shift(), rate() that the function reads. T may be a vector in the functions that are
@@ -31,17 +14,39 @@
 
 namespace n2d2 {
 
+struct OfNumbers {};
 struct OfVectors {};
 
-template <class T>
-struct Linear {
-    static N2D2_INLINE T apply(T x) { return x; }
-};
+#define N2D2_FUNCTION(NAME, OF, ...)                            \
+    template <class T>                                          \
+    struct NAME : OF {                                          \
+        static N2D2_INLINE T apply(T x) { return __VA_ARGS__; } \
+    };
+#define N2D2_FUNCTION_WITH(NAME, OF, ...)                       \
+    template <class T, class Parameters>                        \
+    struct NAME : OF {                                          \
+        static N2D2_INLINE T apply(T x) { return __VA_ARGS__; } \
+    };
 
-template <class T, class Parameters>
-struct Scaled {
-    static N2D2_INLINE T apply(T x) { return Parameters::gain() * x; }
-};
+N2D2_FUNCTION(Linear, OfNumbers, x)
+N2D2_FUNCTION(Abs, OfNumbers, std::fabs(x))
+N2D2_FUNCTION(Log, OfNumbers, std::log(x))
+N2D2_FUNCTION(Sqrt, OfNumbers, std::sqrt(x))
+N2D2_FUNCTION(Softsign, OfNumbers, x / (T(1) + std::fabs(x)))
+N2D2_FUNCTION(Erf, OfVectors, reals::erf(x))
+N2D2_FUNCTION(Exp, OfVectors, reals::exp(x))
+N2D2_FUNCTION(Logistic, OfVectors, reals::sigmoid(x))
+N2D2_FUNCTION(Softplus, OfVectors, reals::softplus(x))
+N2D2_FUNCTION(Swish, OfVectors, x / (typename reals::Lanes<T>::Element(1) + reals::flushedExp(-x)))
+N2D2_FUNCTION_WITH(Scaled, OfNumbers, Parameters::gain() * x)
+N2D2_FUNCTION_WITH(Tanh, OfVectors, reals::tanh(Parameters::alpha() * x))
+N2D2_FUNCTION_WITH(Elu, OfVectors,
+                   Parameters::gain() * (x > T() ? x : T(Parameters::alpha() * reals::expm1(Parameters::rate() * x))))
+N2D2_FUNCTION_WITH(HardSigmoid, OfNumbers, least(largest(unfused(Parameters::gain() * x) + Parameters::shift(), T(0)), T(1)))
+N2D2_FUNCTION_WITH(HardSwish, OfNumbers,
+                   x* least(largest(unfused(Parameters::gain() * x) + Parameters::shift(), T(0)), Parameters::high()))
+#undef N2D2_FUNCTION
+#undef N2D2_FUNCTION_WITH
 
 template <class T, class Parameters>
 struct Clip {
@@ -59,26 +64,6 @@ struct LeakyRectifier {
     }
 };
 
-template <class T>
-struct Logistic : OfVectors {
-    static N2D2_INLINE T apply(T x) { return reals::sigmoid(x); }
-};
-
-template <class T>
-struct Softplus : OfVectors {
-    static N2D2_INLINE T apply(T x) { return reals::softplus(x); }
-};
-
-template <class T>
-struct Swish : OfVectors {
-    static N2D2_INLINE T apply(T x) { return x / (typename reals::Lanes<T>::Element(1) + reals::flushedExp(-x)); }
-};
-
-template <class T, class Parameters>
-struct Tanh : OfVectors {
-    static N2D2_INLINE T apply(T x) { return reals::tanh(Parameters::alpha() * x); }
-};
-
 // KeepBelow, KeepAbove: x itself on that side of the threshold.
 template <class T, class Parameters, bool KeepBelow, bool KeepAbove>
 struct Step {
@@ -86,27 +71,6 @@ struct Step {
         const T below = KeepBelow ? x : Parameters::below();
         const T above = KeepAbove ? x : Parameters::above();
         return x > Parameters::threshold() ? above : below;
-    }
-};
-
-template <class T, class Parameters>
-struct Elu : OfVectors {
-    static N2D2_INLINE T apply(T x) {
-        return Parameters::gain() * (x > T() ? x : T(Parameters::alpha() * reals::expm1(Parameters::rate() * x)));
-    }
-};
-
-template <class T, class Parameters>
-struct HardSigmoid {
-    static N2D2_INLINE T apply(T x) {
-        return least(largest(unfused(Parameters::gain() * x) + Parameters::shift(), T(0)), T(1));
-    }
-};
-
-template <class T, class Parameters>
-struct HardSwish {
-    static N2D2_INLINE T apply(T x) {
-        return x * least(largest(unfused(Parameters::gain() * x) + Parameters::shift(), T(0)), Parameters::high());
     }
 };
 
@@ -136,36 +100,6 @@ struct Mish : OfVectors {
         const T e = reals::flushedExp(reals::smallerOf(T() + Real(20), x)), product = reals::rounded(e * (e + Real(2)));
         return x * (product / (product + Real(2)));
     }
-};
-
-template <class T>
-struct Softsign {
-    static N2D2_INLINE T apply(T x) { return x / (T(1) + std::fabs(x)); }
-};
-
-template <class T>
-struct Abs {
-    static N2D2_INLINE T apply(T x) { return std::fabs(x); }
-};
-
-template <class T>
-struct Erf : OfVectors {
-    static N2D2_INLINE T apply(T x) { return reals::erf(x); }
-};
-
-template <class T>
-struct Exp : OfVectors {
-    static N2D2_INLINE T apply(T x) { return reals::exp(x); }
-};
-
-template <class T>
-struct Log {
-    static N2D2_INLINE T apply(T x) { return std::log(x); }
-};
-
-template <class T>
-struct Sqrt {
-    static N2D2_INLINE T apply(T x) { return std::sqrt(x); }
 };
 
 // F, a function of T, as one of V.

@@ -64,38 +64,23 @@ N2D2_INLINE void arrayGather(const T* in, const I* indices, T* out) {
             }
 }
 
-struct ScatterNone {
-    template <class T>
-    static N2D2_INLINE T apply(T, T b) {
-        return b;
-    }
-};
-struct ScatterAdd {
-    template <class T>
-    static N2D2_INLINE T apply(T a, T b) {
-        typedef typename WideType<T>::Type W;
-        return static_cast<T>(widePlus(static_cast<W>(a), static_cast<W>(b)));
-    }
-};
-struct ScatterMul {
-    template <class T>
-    static N2D2_INLINE T apply(T a, T b) {
-        typedef typename WideType<T>::Type W;
-        return static_cast<T>(wideTimes(static_cast<W>(a), static_cast<W>(b)));
-    }
-};
-struct ScatterMax {
-    template <class T>
-    static N2D2_INLINE T apply(T a, T b) {
-        return a < b ? b : a;
-    }
-};
-struct ScatterMin {
-    template <class T>
-    static N2D2_INLINE T apply(T a, T b) {
-        return b < a ? b : a;
-    }
-};
+template <class T>
+N2D2_INLINE typename WideType<T>::Type wide(T x) {
+    return static_cast<typename WideType<T>::Type>(x);
+}
+#define N2D2_SCATTER(NAME, EXPRESSION)         \
+    struct NAME {                              \
+        template <class T>                     \
+        static N2D2_INLINE T apply(T a, T b) { \
+            return EXPRESSION;                 \
+        }                                      \
+    };
+N2D2_SCATTER(ScatterNone, (static_cast<void>(a), b))
+N2D2_SCATTER(ScatterAdd, static_cast<T>(widePlus(wide(a), wide(b))))
+N2D2_SCATTER(ScatterMul, static_cast<T>(wideTimes(wide(a), wide(b))))
+N2D2_SCATTER(ScatterMax, largest(a, b))
+N2D2_SCATTER(ScatterMin, least(a, b))
+#undef N2D2_SCATTER
 
 template <int Size, int Inner, int Count, class Combine, class T, class I>
 N2D2_INLINE void arrayScatter(const T* in, const I* indices, const T* updates, T* out) {

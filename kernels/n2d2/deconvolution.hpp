@@ -50,16 +50,15 @@ struct DeconvolutionTaps {
 // The products of one input pixel with the weights of Count outputs, from `output` on, at one kernel position.
 template <class Cfg>
 struct DenseProducts {
-    typedef typename Cfg::Input::Type In;
-    typedef typename Cfg::Weight Weight;
-    typedef typename Cfg::Sum Sum;
+    N2D2_PLANES(Cfg);
+    N2D2_WEIGHTS(Cfg);
     enum : int {
         Groups = Cfg::Groups,
-        C = int(Cfg::Input::Channels) / Groups,       // inputs of an output
-        O = int(Cfg::Output::Channels) / Groups,      // outputs of a group
+        C = int(Input::Channels) / Groups,            // inputs of an output
+        O = int(Output::Channels) / Groups,           // outputs of a group
         K = Cfg::KernelHeight * Cfg::KernelWidth * C  // products of an output
     };
-    static_assert(int(Cfg::Input::Channels) % Groups == 0 && int(Cfg::Output::Channels) % Groups == 0,
+    static_assert(int(Input::Channels) % Groups == 0 && int(Output::Channels) % Groups == 0,
                   "the groups must divide the channels and the outputs");
 
     template <int Count>
@@ -78,11 +77,10 @@ struct DenseProducts {
 
 template <class Cfg>
 struct ChannelProducts {
-    typedef typename Cfg::Input::Type In;
-    typedef typename Cfg::Weight Weight;
-    typedef typename Cfg::Sum Sum;
-    enum : int { Groups = 1, O = Cfg::Input::Channels, K = Cfg::KernelHeight * Cfg::KernelWidth };
-    static_assert(static_cast<int>(O) == int(Cfg::Output::Channels), "a depthwise convolution keeps the number of channels");
+    N2D2_PLANES(Cfg);
+    N2D2_WEIGHTS(Cfg);
+    enum : int { Groups = 1, O = Input::Channels, K = Cfg::KernelHeight * Cfg::KernelWidth };
+    static_assert(int(O) == int(Output::Channels), "a depthwise convolution keeps the number of channels");
 
     template <int Count>
     static N2D2_INLINE void add(const In* pixel, int output, int position, const Weight* weights, Sum* sums) {

@@ -49,26 +49,17 @@ struct AbsSumTerms : SumTerms {
     }
 };
 
-struct MaxTerms : SumTerms {
-    template <class Sum>
-    static N2D2_INLINE Sum combine(Sum a, Sum b) {
-        return higher(a, b);
-    }
-};
-
-struct MinTerms : SumTerms {
-    template <class Sum>
-    static N2D2_INLINE Sum combine(Sum a, Sum b) {
-        return lower(a, b);
-    }
-};
-
-struct ProdTerms : SumTerms {
-    template <class Sum>
-    static N2D2_INLINE Sum combine(Sum a, Sum b) {
-        return times<Sum>(a, b);
-    }
-};
+#define N2D2_TERMS(NAME, EXPRESSION)                   \
+    struct NAME : SumTerms {                           \
+        template <class Sum>                           \
+        static N2D2_INLINE Sum combine(Sum a, Sum b) { \
+            return EXPRESSION;                         \
+        }                                              \
+    };
+N2D2_TERMS(MaxTerms, higher(a, b))
+N2D2_TERMS(MinTerms, lower(a, b))
+N2D2_TERMS(ProdTerms, times<Sum>(a, b))
+#undef N2D2_TERMS
 
 struct EuclideanTerms : SumTerms {
     template <class Operand, class Sum>

@@ -54,8 +54,7 @@ struct GainOfAll {
 
 template <class Cfg, class Gains>
 struct IntegerNorm {
-    typedef typename Cfg::Input::Type In;
-    typedef typename Cfg::Output::Type Out;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Sum Sum;
     typedef typename Choice<sizeof(In) == 1, std::int32_t, std::int64_t>::Type Squares;
     enum : int { Size = Cfg::Size, Piece = Size < 64 ? Size : 64, Last = Size % Piece };
@@ -103,8 +102,8 @@ struct IntegerNorm {
 
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, Gains gains) {
         constexpr int count = Cfg::Outer, size = Cfg::Size;
-        const In* const from = elements<typename Cfg::Input>(in);
-        Out* const to = elements<typename Cfg::Output>(out);
+        const In* const from = elements<Input>(in);
+        Out* const to = elements<Output>(out);
         Loop<4L * count * size, (count > 1)>::run(count, [=](int i) N2D2_INLINE_LAMBDA {
             line(from + static_cast<long>(i) * size, gains, to + static_cast<long>(i) * size);
         });

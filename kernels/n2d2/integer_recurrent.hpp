@@ -52,8 +52,7 @@ struct BegunState {
 
 template <class Cfg>
 struct IntegerRecurrent {
-    typedef typename Cfg::Input::Type In;
-    typedef typename Cfg::Output::Type Out;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Weight Weight;
     enum : int { Size = Cfg::Size, Hidden = Cfg::Hidden, All = Cfg::Gates * Hidden };
     typedef RowProducts<typename Cfg::Isa, In, Weight, typename Cfg::InputSum, Size, Hidden, All> Inputs;

@@ -114,8 +114,7 @@ struct SomeElements {
 
 template <class Cfg>
 struct IntegerSoftmax {
-    typedef typename Cfg::Input::Type In;
-    typedef typename Cfg::Output::Type Out;
+    N2D2_PLANES(Cfg);
     enum : int {
         Size = Cfg::Size,
         Inner = Cfg::Inner,
@@ -186,8 +185,8 @@ struct IntegerSoftmax {
     template <class Powers, class Counts>
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, Powers powers, Counts counts) {
         constexpr int count = Cfg::Outer * Cfg::Inner, inner = Cfg::Inner, size = Cfg::Size;
-        const In* const from = elements<typename Cfg::Input>(in);
-        Out* const to = elements<typename Cfg::Output>(out);
+        const In* const from = elements<Input>(in);
+        Out* const to = elements<Output>(out);
         Loop<4L * count * size, (count > 1)>::run(count, [=](int i) N2D2_INLINE_LAMBDA {
             const long at = static_cast<long>(i / inner) * size * inner + i % inner;
             line(from + at, to + at, powers, counts.line(i));

@@ -284,11 +284,6 @@ struct Tasks<true, Lines, Pieces, PieceWork, Reverse, Order> {
     static constexpr bool Splits = int(Pieces) * Lines > Order::groups(Lines);
 
     template <class Body>
-    static N2D2_INLINE void run(const Body& body) {
-        run(Rows(0, Lines), body);
-    }
-
-    template <class Body>
     static N2D2_INLINE void run(const Rows& rows, const Body& body) {
         Team<Shared, Splits>::run([&](const Member& member) N2D2_INLINE_LAMBDA {
             for (int step = rows.begin; step < rows.end;) {

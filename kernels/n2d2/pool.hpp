@@ -85,10 +85,7 @@ struct PoolWindows {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct PoolMax {
-    typedef typename Cfg::Input Input;
-    typedef typename Input::Type In;
-    typedef typename Cfg::Output::Type Out;
-
+    N2D2_PLANES(Cfg);
     typedef In Partial;
 
     template <int Count>
@@ -123,14 +120,11 @@ struct PoolMax {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct PoolAverage {
-    typedef typename Cfg::Input Input;
+    N2D2_PLANES(Cfg);
     typedef typename Cfg::Sum Sum;
     typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Input::Type In;
-    typedef typename Cfg::Output::Type Out;
-    enum : bool { Integer = std::numeric_limits<Sum>::is_integer };
-
     typedef Sum Partial;
+    enum : bool { Integer = std::numeric_limits<Sum>::is_integer };
 
     template <int Count>
     static N2D2_INLINE void start(Sum* sums) {
@@ -204,9 +198,7 @@ struct PoolLines {
 
 template <class Cfg, class Isa = typename Cfg::Isa>
 struct PoolMean {
-    typedef typename Cfg::Input Input;
-    typedef typename Input::Type In;
-    typedef typename Cfg::Output::Type Out;
+    N2D2_PLANES(Cfg);
     typedef float Partial;
 
     static N2D2_INLINE float real(In x) {

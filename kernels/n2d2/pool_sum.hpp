@@ -94,8 +94,8 @@ struct PoolSum {
         OneOtherLine = int(Other::Height) != int(Output::Height),
         OneOtherColumn = int(Other::Width) != int(Output::Width),
         // Every window has a position inside.
-        Inside = Cfg::PadTop < KH && (Cfg::PooledHeight - 1) * Cfg::StrideHeight - Cfg::PadTop < H &&  //
-                 Cfg::PadLeft < KW && (Cfg::PooledWidth - 1) * SW - Cfg::PadLeft < W
+        Inside = Cfg::PadTop < int(KH) && (Cfg::PooledHeight - 1) * Cfg::StrideHeight - Cfg::PadTop < int(H) &&  //
+                 Cfg::PadLeft < int(KW) && (Cfg::PooledWidth - 1) * SW - Cfg::PadLeft < int(W)
     };
     static_assert((!int(OnePooledChannel) || int(Input::Channels) == 1) &&
                       (!int(OneOtherChannel) || int(Other::Channels) == 1) && (!int(OneOtherLine) || int(Other::Height) == 1) &&

@@ -30,12 +30,6 @@ def exact_float(bound: int) -> np.dtype:
     raise InternalError(f"accumulator bound {bound} is beyond exact arithmetic")
 
 
-def matmul_sums(x: np.ndarray, weights: np.ndarray, bound: int) -> np.ndarray:
-    """Return x @ weights.T exactly, of integers (N, K) and (O, K); `bound`: largest magnitude of any partial sum."""
-    dtype = exact_float(bound)
-    return x.astype(dtype) @ weights.astype(dtype).T
-
-
 def sliding_windows(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]) -> np.ndarray:
     """Return a view (N, C, OH, OW, KH, KW) of the windows of an already padded x (N, C, H, W)."""
     extent = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))

@@ -208,8 +208,7 @@ def axis_weights(axis: Axis, count: int, filter: str) -> np.ndarray:
 
 
 def resize(pixels: np.ndarray, columns: Axis, wide: int, rows: Axis, high: int, filter: str, fill: int = 0) -> np.ndarray:
-    """Return bytes (high, wide, C) of bytes (H, W, C), `fill` beyond the image. The products are exact in floating point: 24
-    bits across, 32 bits down."""
+    """Return bytes (high, wide, C) of bytes (H, W, C), `fill` beyond the image; sums are exact in 24 and 32 bits."""
     (x, inside), (y, within) = _inside(columns, wide), _inside(rows, high)
     across, down = axis_weights(x, inside.sum(), filter), axis_weights(y, within.sum(), filter)
     used, lines = across.any(axis=0).nonzero()[0], down.any(axis=0).nonzero()[0]

@@ -30,10 +30,7 @@ _ONE, _TOP = 1 << 16, (1 << 28) - 16
 
 @dataclass(frozen=True)
 class EnergyNormalization:
-    """Parameters as integers.
-
-    `bits`: F, fraction bits of energies. `smoothing`: b in 2^-24. `epsilon`: eps in 2^-F. `gain`, `bias`, `power`: in 2^-16.
-    """
+    """Parameters: F `bits`; smoothing b in 2^-24, epsilon in 2^-F, gain, bias and power in 2^-16."""
 
     bits: int
     smoothing: int

@@ -29,10 +29,7 @@ class InputFrames:
 
 
 class StreamSource(ABC):
-    """Samples that an application gives to a network, and their way to its input.
-
-    `option`: the option that names such a source. `stem`: of its functions in C.
-    """
+    """Samples that `option` gives to a network, and their way to its input; `stem` of its functions in C."""
 
     option: ClassVar[str]
     stem: ClassVar[str]

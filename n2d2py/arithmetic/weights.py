@@ -104,9 +104,7 @@ def _excess_over_16_bits(integers: np.ndarray, order: np.ndarray, words: int) ->
 def _growth_for_16_bits(
     real: np.ndarray, scales: np.ndarray, levels: int, order: np.ndarray, per_output: bool
 ) -> tuple[np.ndarray, int]:
-    """Return the growth of the scales (O) for which 8-bit products fit 16 bits, and the number of words: two, unless 7-bit
-    weights would cost less.
-    """
+    """Return the growth of the scales (O) for 8-bit products in 16 bits, and the words: two, unless 7 bits would cost less."""
     for words in (2, 1):
         grown = np.ones(len(real))
         while (excess := _excess_over_16_bits(round_nearest(real, scales * grown, levels), order, words)).max() > 1:

@@ -18,20 +18,10 @@ from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.data import decode
 from n2d2py.data.database.arrays import check_axes, label_ids, random_bytes, read_arrays
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import FileSelection, list_directory
-from n2d2py.data.decode import (
-    PICTURES,
-    RECORDINGS,
-    SOUNDS,
-    check_integers,
-    picture_header,
-    picture_size,
-    read_picture,
-    read_samples,
-    to_sample_type,
-)
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.pipeline import size_text
 from n2d2py.data.preprocessing import Preprocessing, scale_bytes
@@ -140,7 +130,7 @@ def _open_folder(data: InputData, sample_shape: tuple[int, ...], how: Preprocess
     files = _find_files(folder)
     if how.layout is not None:
         raise N2D2Error("E417", "-layout has no effect on images", where=str(folder), remedy="remove -layout")
-    first = _convert_colours(read_picture(folder / files[0], files[0]), files[0], shape[0])
+    first = _convert_colours(decode.read_picture(folder / files[0], files[0]), files[0], shape[0])
     first = how.resize_and_crop(first, files[0]) if how.source is None else first
     sizes = _survey_headers(folder, files, shape[0])
     if how.source is None and (first.shape[:2] != shape[1:] or (len(sizes) > 1 and how.resize is None and how.crop is None)):
@@ -152,7 +142,7 @@ def _open_folder(data: InputData, sample_shape: tuple[int, ...], how: Preprocess
         return how.real(_fit_picture(folder, files[index], shape, how).transpose(2, 0, 1)).transpose(np.argsort(axes))
 
     def read(index: int) -> np.ndarray:
-        return _convert_colours(read_picture(folder / files[index], files[index]), files[index], 3)
+        return _convert_colours(decode.read_picture(folder / files[index], files[index]), files[index], 3)
 
     stimuli = Stimuli(files, _picture_labels(data, len(files)), sample_shape, load, raw=read if how.source else None)
     if data.boxes is not None:
@@ -166,7 +156,7 @@ def _place_boxes(
     """Return image-relative boxes in pixels of the input of `shape` (C, H, W), clipped to it, without those outside."""
     if boxes is None or not len(boxes):
         return boxes
-    size = picture_size(folder / file, file)
+    size = decode.picture_size(folder / file, file)
     result = boxes.copy()
     for axis, (scale, offset) in enumerate(how.placement(*size, shape[2], shape[1], file)):
         corners = boxes[:, [2 + axis, 4 + axis]] * size[axis] * scale + offset
@@ -177,11 +167,11 @@ def _place_boxes(
 def _open_sounds(data: InputData, shape: tuple[int, ...], source: AudioSource) -> Stimuli:
     """Return WAV files, .pcm files or int16 arrays (N, samples) as features for an input of `shape`."""
     if data.is_folder:
-        names = _find_files(data.path, SOUNDS, "sound")
+        names = _find_files(data.path, decode.SOUNDS, "sound")
         labels = _picture_labels(data, len(names))
 
         def read(index: int) -> np.ndarray:
-            return read_samples(data.path / names[index], names[index], source.sound_rate)
+            return decode.read_samples(data.path / names[index], names[index], source.sound_rate)
 
         read(0)
     else:
@@ -200,7 +190,7 @@ def _open_sounds(data: InputData, shape: tuple[int, ...], source: AudioSource) -
 def _open_recordings(data: InputData, shape: tuple[int, ...], source: SensorSource) -> Stimuli:
     """Return the windows of CSV files in the measure of `unit`, or of int16 arrays (N, samples, axes), for an input of `shape`."""
     if data.is_folder:
-        names = _find_files(data.path, RECORDINGS, "recording")
+        names = _find_files(data.path, decode.RECORDINGS, "recording")
         measured = [_read_recording(data.path / name, name, source) for name in names]
         _warn_about_unit(np.concatenate(measured), source, data.path)
         recordings = [source.stored(one) for one in measured]
@@ -268,7 +258,7 @@ def _survey_headers(folder: Path, files: Sequence[str], channels: int) -> list[t
     sizes, modes, rotated = set(), [], 0
     for name in (files[int(index)] for index in even_positions(len(files), _MAX_SURVEYED)):
         try:
-            size, mode, is_rotated = picture_header(folder / name, name)
+            size, mode, is_rotated = decode.picture_header(folder / name, name)
         except N2D2Error:
             continue
         sizes.add(size)
@@ -289,10 +279,10 @@ def _survey_headers(folder: Path, files: Sequence[str], channels: int) -> list[t
     return sorted(sizes, key=lambda size: (size[0] * size[1], size))
 
 
-def _find_files(folder: Path, extensions: Sequence[str] = PICTURES, what: str = "image") -> list[str]:
+def _find_files(folder: Path, extensions: Sequence[str] = decode.PICTURES, what: str = "image") -> list[str]:
     files = list_directory(folder, {}, FileSelection(-1, label_depth=-1, valid_extensions=extensions)).files
     if not files:
-        others = {"-audio to convert the sounds": SOUNDS, "-sensor to convert the recordings": RECORDINGS}
+        others = {"-audio to convert the sounds": decode.SOUNDS, "-sensor to convert the recordings": decode.RECORDINGS}
         held = {path.suffix.lower() for path in folder.iterdir()}
         remedies = [f"add {option}" for option, kinds in others.items() if what == "image" and held.intersection(kinds)]
         raise N2D2Error("E416", f"{folder} contains no {what}", remedy=[*remedies, f"give a folder with {what}s"][0])
@@ -307,7 +297,7 @@ def _picture_labels(data: InputData, count: int) -> np.ndarray:
 
 def _fit_picture(folder: Path, name: str, shape: tuple[int, ...], how: Preprocessing) -> np.ndarray:
     """Return an image as uint8 (H, W, C) of `shape` (C, H, W)."""
-    image = read_picture(folder / name, name)
+    image = decode.read_picture(folder / name, name)
     if isinstance(how.source, FrameSource):
         pixels = _convert_colours(image, name, 3)
         taken = how.source.convert(how.source.frame(pixels), pixels.shape[1], (shape[0], shape[1], shape[2]), name)
@@ -335,7 +325,7 @@ def _open_array(data: InputData, shape: tuple[int, ...], how: Preprocessing, por
         raise N2D2Error("E417", f"-{pictures[0]} has no effect on the array {path}", remedy="leave it out")
     x = _input_samples(x, path, shape, port if how.layout is None or len(shape) != 3 else port.in_layout(shape, how.layout))
     labels = labels if len(labels) == len(x) else np.full(len(x), -1)
-    check_integers(x, how.type, str(path))
+    decode.check_integers(x, how.type, str(path))
     if x.dtype.kind not in "bf" and x.dtype != np.uint8 and not how.integers and how.type is None:
         raise N2D2Error("E414", f"{path} has the unsupported type {x.dtype}", remedy="store uint8 or float32")
     if x.dtype.kind in "bf":
@@ -346,7 +336,7 @@ def _open_array(data: InputData, shape: tuple[int, ...], how: Preprocessing, por
         _warn_about_range(x, path, how.declared)
 
     def load(index: int) -> np.ndarray:
-        sample = to_sample_type(x[index])
+        sample = decode.to_sample_type(x[index])
         if x.dtype.kind in "iu":
             return how.real(sample)
         if not np.isfinite(sample).all():

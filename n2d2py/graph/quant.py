@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from n2d2py.contracts.operator import Op
     from n2d2py.graph.graph import Graph
     from n2d2py.graph.node import Node
-    from n2d2py.graph.quant import QuantGraph, QuantNode
 
 OpT = TypeVar("OpT", bound="Op")
 FormT = TypeVar("FormT", bound=Form)

@@ -7,8 +7,8 @@ rendered with the properties of this section, and its lines are inserted there.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -96,7 +96,8 @@ class _Builder:
         return section
 
     def _unknown_base(self, name: str, header: lexer.Header, rest: Sequence[lexer.SourceLine]) -> N2D2Error:
-        later = _line_of_header(name, rest)
+        header_of = re.compile(rf"\s*\[\s*{re.escape(name)}\s*[]@]")
+        later = next((line.line for line in rest if header_of.match(line.text)), None)
         if name == header.name:
             remedy = "a section cannot be its own base"
         elif later is not None:
@@ -157,13 +158,3 @@ class _Builder:
         real = candidate.resolve()
         roots = [self._document.folder, *_models_folders()]
         return any(real.is_relative_to(root.resolve()) for root in roots)
-
-
-def _line_of_header(name: str, lines: Sequence[lexer.SourceLine]) -> int | None:
-    for line in lines:
-        if line.text.lstrip().startswith(f"[{name}"):
-            with suppress(N2D2Error):
-                item = lexer.parse_line(line, None)
-                if isinstance(item, lexer.Header) and item.name == name:
-                    return line.line
-    return None

@@ -69,10 +69,7 @@ def say_nothing(what: str, remedy: str) -> None:
 
 
 class Unreadable(ValueError):
-    """Reason why a text is not a value of its kind, as a clause, and the remedy.
-
-    `code`: E109 for a text of another type, E122 for a value that is not allowed.
-    """
+    """Reason why a text is not a value of its kind, as a clause, and the remedy; `code` is E109, or E122 if not allowed."""
 
     def __init__(self, what: str, remedy: str, code: str = "E109"):
         super().__init__(what)
@@ -129,6 +126,15 @@ def _parse_float(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _parse_boolean(name: str, text: str, say: Say) -> bool:
+    if text.lower() not in _TRUE + _FALSE:
+        raise _unreadable(Kind.BOOL, name, text, "give 0 or 1")
+    is_true = text.lower() in _TRUE
+    if text not in ("0", "1"):
+        say(f"{name}={text} is read as {int(is_true)}", "")
+    return is_true
+
+
 def _read(kind: Kind, name: str, text: str, choices: tuple[str, ...], say: Say) -> Any:
     if kind in _ELEMENTS:
         return tuple(_read_item(_ELEMENTS[kind], name, item, text, say) for item in text.split())
@@ -139,12 +145,7 @@ def _read(kind: Kind, name: str, text: str, choices: tuple[str, ...], say: Say) 
             raise _unreadable(kind, name, text)
         return value
     if kind is Kind.BOOL:
-        if text.lower() not in _TRUE + _FALSE:
-            raise _unreadable(kind, name, text, "give 0 or 1")
-        is_true = text.lower() in _TRUE
-        if text not in ("0", "1"):
-            say(f"{name}={text} is read as {int(is_true)}", "")
-        return is_true
+        return _parse_boolean(name, text, say)
     if kind in (Kind.ENUM, Kind.DATATYPE):
         names = DATA_TYPES if kind is Kind.DATATYPE else choices
         if text not in names:

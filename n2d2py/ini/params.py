@@ -129,7 +129,7 @@ def read_params(path: Path | str | None, schema: Schema, layer_schema: Schema, o
     ignored = IgnoredKeys()
     foreign: list[str] = []
     for name, text in config.pop("").items():
-        where = places["", name]
+        where = places.get(("", name), Location(str(path)))
         try:
             if (key := schema.key(name)) is not None:
                 values[name] = key.read(name, text, say_at(where))
@@ -147,7 +147,7 @@ def read_params(path: Path | str | None, schema: Schema, layer_schema: Schema, o
             try:
                 key.read(key.name, texts[key.name])
             except Unreadable as problem:
-                errors.append(problem.error(places[layer, key.name]))
+                errors.append(problem.error(places.get((layer, key.name), Location(str(path), section=layer))))
     ErrorList.raise_if(errors)
     ignored.warn()
     return Params(schema, values, config, places, tuple(foreign))

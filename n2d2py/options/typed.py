@@ -75,17 +75,9 @@ def _without_folder(option: Option, value: Any) -> Any:
     return Path(value).name if str(value) != "/dev/null" else "/dev/null"
 
 
-_CLASSES = {part: f"{part.capitalize()}Options" for part in ("load", "calibration", "score", "export")} | {
-    "quantization": "QuantizationOptions"
-}
-"""The classes of the Python interface by what they are called in RunOptions."""
-_ARGUMENTS = {
-    "folder": "folder",
-    "load.data": "data",
-    "load.labels": "labels",
-    "export.target": "target",
-    "quantization.bits": "bits",
-}
+_CLASSES = ("load", "calibration", "quantization", "score", "export")
+"""Parts of RunOptions, each of a class with this name: LoadOptions."""
+_ARGUMENTS = ("folder", "load.data", "load.labels", "export.target", "quantization.bits")
 """Fields that are arguments of functions."""
 _FIELDS = {option.name: option for option in OPTIONS if option.field in _ARGUMENTS or option.field.split(".")[0] in _CLASSES}
 _LISTS = ("input-shape", "constants", "inputs", "outputs")
@@ -105,9 +97,10 @@ def python_words(text: str) -> str:
         rest = "" if value else rest
         part, _, name = option.field.rpartition(".")
         if option.field in _ARGUMENTS:
-            return f"{_ARGUMENTS[option.field]}={value or '...'}{rest}"
+            return f"{name}={value or '...'}{rest}"
         value = value or (option.sets if option.kind == "flag" else "")
-        return f"{_CLASSES[part]}({name}={value}){rest}" if value != "" else f"{_CLASSES[part]}.{name}{rest}"
+        part = f"{part.capitalize()}Options"
+        return f"{part}({name}={value}){rest}" if value != "" else f"{part}.{name}{rest}"
 
     return _NAMED.sub(named, text)
 
@@ -122,7 +115,8 @@ def run_options(arguments: Arguments) -> RunOptions:
         seed = time.time_ns() % (2**31 - 1) + 1
         log.notice("seed %d, drawn from the clock: -seed %d reproduces this run", seed, seed)
         arguments = replace(arguments, values={**arguments.values, "seed": seed})
-    if _calibrates_on_given(arguments):
+    own_data = arguments.calib_data and "calib" not in arguments.given and not arguments.calib_reload
+    if own_data and arguments.nbbits in (8, 16) and (arguments.export or arguments.calibOnly):
         arguments = replace(arguments, values={**arguments.values, "calib": GIVEN_STIMULI})
     parts: dict[str, dict[str, Any]] = {}
     for option in OPTIONS:
@@ -163,11 +157,6 @@ def _from(home: Path, option: Option, value: Any) -> str:
         return str(value)
     relative = os.path.relpath(path.resolve(), home)
     return str(path) if len(Path(os.path.commonpath([path.resolve(), home])).parts) < 2 else relative
-
-
-def _calibrates_on_given(a: Arguments) -> bool:
-    wanted = a.calib_data and "calib" not in a.given and not a.calib_reload
-    return bool(wanted and a.nbbits in (8, 16) and (a.export or a.calibOnly))
 
 
 CHOICES = tuple(

@@ -10,9 +10,10 @@ from typing import TypeGuard
 
 import numpy as np
 
-from n2d2py.contracts.functions import FunctionRow, Softplus, Sqrt
+from n2d2py.contracts.functions import FunctionRow, Sqrt
 from n2d2py.graph import Graph, Node
-from n2d2py.operators import Activation, ArrayMap, ElemWise, Identity, Normalize, Reshape, row_constant, scalar_factor
+from n2d2py.operators import Activation, ElemWise, Identity, Normalize, Reshape
+from n2d2py.operators.arrays.map import ArrayMap, function_name, row_constant, scalar_factor
 from n2d2py.operators.elemwise.idioms import find_gated_function
 from n2d2py.passes.base import Pass
 
@@ -131,9 +132,9 @@ class RemoveSoftplusTail(Pass):
         if not isinstance(op, ArrayMap) or op.function != "Where" or op.slots != (0, 1, 2) or node.activation is not None:
             return None
         condition, value = graph.producer(node.inputs[0]), graph.producer(_source(graph, node.inputs[2]))
-        if condition is None or not isinstance(condition.op, ArrayMap) or condition.op.function != "Greater":
+        if condition is None or function_name(condition) != "Greater" or condition.op.slots != (0, -1):
             return None
-        if value is None or not _is_softplus(value) or condition.op.slots != (0, -1):
+        if value is None or function_name(value) != "Softplus" or value.activation is not None:
             return None
         if any(shape != op.dims for shape in (*op.shapes, condition.op.shapes[0])) or condition.op.dims != op.dims:
             return None
@@ -150,17 +151,7 @@ class RemoveSoftplusTail(Pass):
         return "a softplus is linear there"
 
 
-def _is_softplus(node: Node) -> bool:
-    if node.activation is not None:
-        return False
-    if isinstance(node.op, Activation):
-        return isinstance(node.op.function, Softplus)
-    return isinstance(node.op, ArrayMap) and node.op.function == "Softplus"
-
-
 def _source(graph: Graph, tensor: str) -> str:
-    node = graph.producer(tensor)
-    while node is not None and isinstance(node.op, Reshape) and node.activation is None:
+    while (node := graph.producer(tensor)) is not None and isinstance(node.op, Reshape) and node.activation is None:
         tensor = node.inputs[0]
-        node = graph.producer(tensor)
     return tensor

@@ -39,10 +39,7 @@ _KINDS = {
 
 
 def operator(cls: T) -> T:
-    """Declare an Operator; make it a frozen dataclass.
-
-    Raises E022 for what is missing, and Duplicate when another operator has one of its names.
-    """
+    """Declare an Operator; make it a frozen dataclass. Raises E022 for what is missing, Duplicate for a name in use."""
     result = _declared(cls, Operator)
     header = plugin_header(place_of(result).file, result.header)
     register(result)
@@ -110,25 +107,24 @@ def _converter(cls: Any, as_op: Callable[[Any], Any]) -> Callable:
     count = getattr(cls, "inputs", 1)
     names: Sequence[str] = getattr(cls, "parameters", ())
 
+    attributes = {one.metadata.get("onnx") or one.name: one for one in fields(cls)}
+
     def convert(a: Arrays) -> None:
         node, values = a.node, {}
-        for one in fields(cls):
-            value = node.attribute(one.metadata.get("onnx") or one.name)
-            if value is None and one.default is MISSING:
-                reason = f"it has no attribute {one.metadata.get('onnx') or one.name}"
-                raise Unsupported(reason, "give it, or a default in the plug-in")
+        for name, one in attributes.items():
+            value = node.attribute(name)
             if value is not None:
                 values[one.name] = _typed(cls, one, value)
-        known = {one.metadata.get("onnx") or one.name for one in fields(cls)}
+            elif one.default is MISSING:
+                raise Unsupported(f"it has no attribute {name}", "give it, or a default in the plug-in")
         for name in node.attribute_names():
-            if name not in known:
+            if name not in attributes:
                 reason = f"the plug-in's {cls.__name__} has no attribute {name}"
-                raise Unsupported(reason, suggest(name, known, "declare it in the plug-in"))
+                raise Unsupported(reason, suggest(name, attributes, "declare it in the plug-in"))
         data = count or len(node.inputs) - len(names)
         if len(node.inputs) != data + len(names):
-            raise Unsupported(
-                f"it has {len(node.inputs)} inputs, the plug-in's {cls.__name__} {data} and {len(names)} constants"
-            )
+            wanted = f"the plug-in's {cls.__name__} {data} and {len(names)} constants"
+            raise Unsupported(f"it has {len(node.inputs)} inputs, {wanted}")
         params = {name: node.constant(data + i, name) for i, name in enumerate(names)}
         a.builder.layer(node, as_op(cls(**values)), [node.tensor(i) for i in range(data)], params)
 
@@ -137,13 +133,18 @@ def _converter(cls: Any, as_op: Callable[[Any], Any]) -> Callable:
 
 def _typed(cls: Any, one: Any, value: Any) -> Any:
     base, many = attribute_type(cls, one.name)
-    items = list(value) if isinstance(value, (list, tuple)) else [value]
-    if many != isinstance(value, (list, tuple)) or any(
-        isinstance(item, str) != (base is str) or (base is int and isinstance(item, float)) for item in items
-    ):
+    is_list = isinstance(value, (list, tuple))
+    items = list(value) if is_list else [value]
+    fits = (isinstance(item, str) == (base is str) and not (base is int and isinstance(item, float)) for item in items)
+    if many != is_list or not all(fits):
         raise Unsupported(f"its attribute {one.name} is {value!r}", f"give {base.__name__}{' values' if many else ''}")
     values = tuple(base(item) for item in items)
     return values if many else values[0]
+
+
+def _turned(one: Any, value: Any) -> Any:
+    """Return the value of an attribute with X and Y exchanged if it is spatial."""
+    return value[::-1] if one.metadata.get("spatial") and isinstance(value, tuple) else value
 
 
 def _enter_section(cls: Any, as_op: Callable[[Any], Any]) -> None:
@@ -151,19 +152,14 @@ def _enter_section(cls: Any, as_op: Callable[[Any], Any]) -> None:
     for one in fields(cls):
         kind = _KINDS[attribute_type(cls, one.name)]
         choices = one.metadata.get("choices", ())
-        default = REQUIRED if one.default is MISSING else one.default
-        if isinstance(default, tuple) and one.metadata.get("spatial"):
-            default = default[::-1]
+        default = REQUIRED if one.default is MISSING else _turned(one, one.default)
         name, doc = one.metadata.get("ini") or camel(one.name), one.metadata.get("doc", "")
         keys.append(Key(name, Kind.ENUM if choices else kind, default, doc, tuple(choices)))
     outputs = Key("NbOutputs", Kind.UINT, None, "Number of output channels. Checked if it is given.", minimum=1)
 
     @ini(cls.ini, outputs, *keys, base=ACTIVATED, doc=(cls.__doc__ or "").split("\n")[0])
     def build(context: LayerContext) -> None:
-        values = {}
-        for one, key in zip(fields(cls), keys, strict=True):
-            value = context.values[key.name]
-            values[one.name] = value[::-1] if one.metadata.get("spatial") and isinstance(value, tuple) else value
+        values = {one.name: _turned(one, context.values[key.name]) for one, key in zip(fields(cls), keys, strict=True)}
         count = getattr(cls, "inputs", 1)
         tensors = [context.concat_inputs()] if count == 1 else [tensor for _, tensor in context.parents]
         if count > 1 and len(tensors) != count:
@@ -171,10 +167,8 @@ def _enter_section(cls: Any, as_op: Callable[[Any], Any]) -> None:
             raise context.fail("E022", what, "correct Input", "Input")
         op = as_op(cls(**values))
         shapes = [context.graph.shape(tensor) for tensor in tensors]
-        params = {
-            name: _parameter(context, name, shape)
-            for name, shape in (op.parameter_shapes(*shapes) if hasattr(op, "parameter_shapes") else {}).items()
-        }
+        constants = op.parameter_shapes(*shapes) if hasattr(op, "parameter_shapes") else {}
+        params = {name: _parameter(context, name, shape) for name, shape in constants.items()}
         node = context.add(op, tensors, params, read_activation(context.values))
         if context.values.is_given("NbOutputs"):
             context.require_channels(node.output)

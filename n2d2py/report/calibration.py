@@ -162,12 +162,9 @@ def tensor_ranges(data: ReportData) -> list[TensorRange]:
     def one(name: str) -> TensorRange:
         histogram = data.histograms[name]
         kind = data.typed.type(name)
-        by_mode = {mode: histogram.expected() if mode == "MSE" else histogram for mode in CLIPPING_MODES}
-        candidates = (
-            {}
-            if kind.is_float
-            else {mode: activation_threshold(given, mode, kind.qmax, quantile) for mode, given in by_mode.items()}
-        )
+        modes = () if kind.is_float else CLIPPING_MODES
+        by_mode = {mode: histogram.expected() if mode == "MSE" else histogram for mode in modes}
+        candidates = {mode: activation_threshold(given, mode, kind.qmax, quantile) for mode, given in by_mode.items()}
         threshold, mode = _threshold(data, name, candidates)
         clipped, layer = _beyond(histogram, threshold) if threshold is not None else 0.0, layers[name]
         return TensorRange(layer, name, stems[layer], histogram, *folded(histogram), threshold, candidates, clipped, mode)

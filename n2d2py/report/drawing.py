@@ -153,7 +153,7 @@ def _parts(graph: QuantGraph) -> tuple[list[float], list[tuple[int, int]]]:
 
 
 def draw_network(graph: QuantGraph, *, standalone: bool = True) -> Drawing:
-    """Return the SVG text; `standalone` includes the colours. In a page, box k is the element `node-k` and leads to `layer-k`."""
+    """Return the SVG text; `standalone` includes the colours. In a page, box k is `node-k` and leads to `layer-k`."""
     layout = Layout(*_parts(graph))
     svg = Svg(layout.width, layout.height, "network", standalone=standalone, title="" if standalone else "network")
     for path, tip in layout.paths:

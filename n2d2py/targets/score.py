@@ -57,11 +57,8 @@ def mean_metrics(confusion: np.ndarray) -> Metrics | None:
     if not np.any(confusion):
         return None
     table = np.array([astuple(metrics) for metrics in class_metrics(confusion)])
-    means = []
-    for column in table.T:
-        known = column[~np.isnan(column)]
-        means.append(float(known.mean()) if known.size else float("nan"))
-    return Metrics(*means)
+    columns = [column[~np.isnan(column)] for column in table.T]
+    return Metrics(*(float(known.mean()) if known.size else float("nan") for known in columns))
 
 
 def area_under_roc(values: np.ndarray, positive: np.ndarray) -> float | None:

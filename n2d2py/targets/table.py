@@ -68,15 +68,9 @@ def score_lines(score: Score) -> list[str]:
     lines = [f"Final recognition rate: {score.top1:.2f}%    (error rate: {100 - score.top1:.2f}%)"]
     if score.topn is not None:
         lines.append(f"Top-{score.top_n} recognition rate: {score.topn:.2f}%    (error rate: {100 - score.topn:.2f}%)")
-    shares = {
-        "Sensitivity": m.sensitivity,
-        "Specificity": m.specificity,
-        "Precision": m.precision,
-        "F1-score": m.f1,
-        "Informedness": m.informedness,
-        "IU": m.iu,
-    }
-    texts = [f"{name}: " + ("-" if np.isnan(share) else f"{100 * share:.2f}%") for name, share in shares.items()]
+    names = ("Sensitivity", "Specificity", "Precision", "F1-score", "Informedness", "IU")
+    shares = (m.sensitivity, m.specificity, m.precision, m.f1, m.informedness, m.iu)
+    texts = [f"{name}: {_percent(None if np.isnan(one) else 100 * one)}" for name, one in zip(names, shares, strict=True)]
     lines.append("    each class against the others, mean: " + " / ".join(texts))
     if score.margins is not None:
         f1 = _percent(score.f1 and 100 * score.f1)

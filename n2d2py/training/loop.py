@@ -364,7 +364,7 @@ def _shuffled(source: Source, schedule: Schedule, epoch: int, most: int | None =
 def explore_rates(
     module: GraphModule, recipes: Mapping[str, LayerRecipe], goals: list[Goal], learn: Source, schedule: Schedule
 ) -> list[tuple[float, float]]:
-    """Return (rate, loss) of each step while the rate rises exponentially from 1e-6 to 10; stop at a loss that is not finite."""
+    """Return (rate, loss) of each step while the rate rises from 1e-6 to 10; stop at a loss that is not finite."""
     module.to(schedule.device).train()
     torch.manual_seed(schedule.seed)
     solvers, size = _Solvers(module, recipes), len(learn.stimuli)

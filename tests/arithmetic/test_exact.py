@@ -1,14 +1,16 @@
 """Exact integer sums by floating-point products, and functions of correctly rounded operations: near the C library's, within 32 bits."""
 
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.arithmetic import NumType, conv_sums, exact, exact_float, functions, matmul_sums
+from n2d2py.arithmetic import NumType, conv_sums, exact, exact_float, functions
 from n2d2py.arithmetic.attention import ONE, exponentials, powers_of
 from n2d2py.errors import InternalError
+from n2d2py.operators.conv import Fc
 
 
 def reference_conv(x, w, stride, dilation, groups):
@@ -55,7 +57,8 @@ def test_matmul_beyond_float32_is_exact():
     w[1, 0] = 126
     bound = 4096 * 255 * 127
     assert bound > 2**24
-    assert matmul_sums(x, w, bound).tolist() == [[bound, bound - 255]]
+    layer = SimpleNamespace(params={"weights": w})
+    assert Fc().sums(x, layer, exact_float(bound), 0).tolist() == [[bound, bound - 255]]
 
 
 def test_exact_float_limits():

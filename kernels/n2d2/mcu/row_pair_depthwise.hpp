@@ -114,7 +114,6 @@ struct Turn {
 N2D2_ROW_PAIRS_EXPAND(expandUnsigned, "uxtb16")
 N2D2_ROW_PAIRS_EXPAND(expandSigned, "sxtb16")
 
-// ---- products ---------------------------------------------------------------------------------
 // The products of a column, rows 01 in r2 and rows 23 in r3, for the output that it begins, goes on with and ends. Weights of line 0: U in r4 to
 // r6, w2 in halves of r7 and r8; of line 1: V in r7, r8 and r10, w0 in halves of r4 and r6.
 #define N2D2_ROW_PAIRS_BEGIN0(sum, from) "smlad  " sum ", r2, r4, " from "\n\t" "smlabb " sum ", r3, r7, " sum "\n\t"

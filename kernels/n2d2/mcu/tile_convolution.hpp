@@ -41,7 +41,6 @@ struct Work {
 enum : int { StepBytes = 44, Unrolled = 8 };  // of the products of two channels
 
 // clang-format off
-// ---- inputs -----------------------------------------------------------------------------------
 // A column of four pixels, four channels: rows 0, 2, 3, 1 of (0, 2), then of (1, 3).
 #define N2D2_TILES_COLUMN(extend)                               \
     "ldm    r0!, {r4, r5, r6, r7}\n\t"                          \
@@ -121,7 +120,6 @@ enum : int { StepBytes = 44, Unrolled = 8 };  // of the products of two channels
 N2D2_TILES_TRANSFORM(transformUnsigned, "uxtb16")
 N2D2_TILES_TRANSFORM(transformSigned, "sxtb16")
 
-// ---- products ---------------------------------------------------------------------------------
 // Those of two channels: sums r4, r5 of both tiles of the first output, and so on.
 #define N2D2_TILES_PRODUCTS(first, c0, c1, c2, c3, c4, c5, c6, c7)  \
     "ldrd   r2, r3, [r0], #128\n\t"                                 \

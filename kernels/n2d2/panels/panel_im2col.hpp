@@ -25,7 +25,6 @@ struct PanelIm2col {
         Extent = (KW - 1) * Cfg::DilationWidth + 1
     };
 
-    // ---- lines ------------------------------------------------------------------------------
     // Input lines with their padding, in which windows lie KW * C inputs to a line.
     enum : int {
         PadLeft = Cfg::PadLeft,
@@ -60,8 +59,6 @@ struct PanelIm2col {
                 Windows::template fill<(right > 0 ? right : 1)>(Cfg::InputZero, to + (left + inside) * bytes);
         }
     }
-
-    // ---- windows ----------------------------------------------------------------------------
 
     // The windows of `count` pixels of a line. What is arranged later is gathered for some pixels before, so that no
     // vector is loaded from bytes that are still on their way to memory.

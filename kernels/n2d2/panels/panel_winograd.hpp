@@ -75,7 +75,6 @@ struct PanelWinograd {
     typedef Scratch<Cfg, int(ScratchBytes)> Buffer;
     enum : long { TileWork = long(WinogradPositions) * C * (O + 8) };
 
-    // ---- inputs -----------------------------------------------------------------------------
     // Those of tiles [begin, end).
     static N2D2_NOINLINE void transform(const unsigned char* in, const In* pad, int begin, int end, std::uint8_t* to) {
         int x = begin % Columns, y = begin / Columns * 4;
@@ -106,7 +105,6 @@ struct PanelWinograd {
         return pad;
     }
 
-    // ---- blocks -----------------------------------------------------------------------------
     // The outputs of a panel of tiles [begin, end), whose transformed inputs are at x; groups of nearly equal size.
     template <int Outputs>
     static N2D2_INLINE void panel(const std::uint8_t* x, std::int32_t* products, int begin, int end, int output,

@@ -60,12 +60,10 @@ public:
 
     // A new instance and device: the one that `name` names, else the fastest kind.
     int open(const char* name) {
-        VkApplicationInfo application = {};
-        application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
-        application.apiVersion = VK_API_VERSION_1_1;
-        VkInstanceCreateInfo info = {};
-        info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
-        info.pApplicationInfo = &application;
+        const VkApplicationInfo application = {
+            VK_STRUCTURE_TYPE_APPLICATION_INFO, nullptr, nullptr, 0, nullptr, 0, VK_API_VERSION_1_1};
+        const VkInstanceCreateInfo info = {
+            VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, nullptr, 0, &application, 0, nullptr, 0, nullptr};
         if (vkCreateInstance(&info, nullptr, &instance_) != VK_SUCCESS)
             return NoVulkan;
         owned_ = true;
@@ -78,23 +76,22 @@ public:
         vkGetPhysicalDeviceProperties(physical, &properties);
 
         const float priority = 1;
-        VkDeviceQueueCreateInfo queues = {};
-        queues.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
-        queues.queueFamilyIndex = family;
-        queues.queueCount = 1;
-        queues.pQueuePriorities = &priority;
+        const VkDeviceQueueCreateInfo queues = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, family, 1, &priority};
         Features features(hasDot);
         features.products.shaderIntegerDotProduct = VK_TRUE;
         features.halfwords.storageBuffer16BitAccess = VK_TRUE;
         features.bytes.storageBuffer8BitAccess = VK_TRUE;
         const char* const extensions[] = {VK_KHR_8BIT_STORAGE_EXTENSION_NAME, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME};
-        VkDeviceCreateInfo device = {};
-        device.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-        device.pNext = &features.bytes;
-        device.queueCreateInfoCount = 1;
-        device.pQueueCreateInfos = &queues;
-        device.enabledExtensionCount = hasDot ? 2 : 1;
-        device.ppEnabledExtensionNames = extensions;
+        const VkDeviceCreateInfo device = {VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                           &features.bytes,
+                                           0,
+                                           1,
+                                           &queues,
+                                           0,
+                                           nullptr,
+                                           hasDot ? 2u : 1u,
+                                           extensions,
+                                           nullptr};
         if (vkCreateDevice(physical, &device, nullptr, &handle) != VK_SUCCESS)
             return NoDevice;
         vkGetDeviceQueue(handle, family, 0, &queue);
@@ -125,19 +122,14 @@ public:
     // A buffer in the first of two kinds of memory that there is.
     int allocate(Buffer& made, VkDeviceSize bytes, VkBufferUsageFlags usage, VkMemoryPropertyFlags first,
                  VkMemoryPropertyFlags second) {
-        VkBufferCreateInfo info = {};
-        info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
-        info.size = bytes;
-        info.usage = usage;
-        info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+        const VkBufferCreateInfo info = {
+            VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, nullptr, 0, bytes, usage, VK_SHARING_MODE_EXCLUSIVE, 0, nullptr};
         if (vkCreateBuffer(handle, &info, nullptr, &made.buffer) != VK_SUCCESS)
             return NoMemory;
         VkMemoryRequirements needed;
         vkGetBufferMemoryRequirements(handle, made.buffer, &needed);
-        VkMemoryAllocateInfo memory = {};
-        memory.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
-        memory.allocationSize = needed.size;
-        memory.memoryTypeIndex = memoryType(needed.memoryTypeBits, first);
+        VkMemoryAllocateInfo memory = {VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, needed.size,
+                                       memoryType(needed.memoryTypeBits, first)};
         if (memory.memoryTypeIndex == VK_MAX_MEMORY_TYPES)
             memory.memoryTypeIndex = memoryType(needed.memoryTypeBits, second);
         if (memory.memoryTypeIndex == VK_MAX_MEMORY_TYPES ||
@@ -192,18 +184,14 @@ private:
             return found;
         const bool dot = extensionOf(physical, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
         Features features(dot);
-        VkPhysicalDeviceFeatures2 asked = {};
-        asked.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-        asked.pNext = &features.bytes;
+        VkPhysicalDeviceFeatures2 asked = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &features.bytes, {}};
         vkGetPhysicalDeviceFeatures2(physical, &asked);
         if (!extensionOf(physical, VK_KHR_8BIT_STORAGE_EXTENSION_NAME) || !features.bytes.storageBuffer8BitAccess ||
             !features.halfwords.storageBuffer16BitAccess || !computeFamily(physical, found.family))
             return found;
         VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR speeds = {};
         speeds.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR;
-        VkPhysicalDeviceProperties2 more = {};
-        more.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-        more.pNext = dot ? &speeds : nullptr;
+        VkPhysicalDeviceProperties2 more = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, dot ? &speeds : nullptr, {}};
         vkGetPhysicalDeviceProperties2(physical, &more);
         found.fits = true;
         found.hasDot = dot && features.products.shaderIntegerDotProduct;

@@ -116,7 +116,6 @@ private:
     VkFence fence_ = VK_NULL_HANDLE;
     std::vector<Segment> segments_;
 
-    // ---- memory ----------------------------------------------------------------------------------
     int createBuffers() {
         const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
         const VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -139,12 +138,9 @@ private:
     }
 
     int createCommands() {
-        VkCommandPoolCreateInfo pool = {};
-        pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-        pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
-        pool.queueFamilyIndex = device_.family;
-        VkFenceCreateInfo fence = {};
-        fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+        const VkCommandPoolCreateInfo pool = {VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
+                                              VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, device_.family};
+        const VkFenceCreateInfo fence = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
         if (vkCreateCommandPool(device_.handle, &pool, nullptr, &pool_) != VK_SUCCESS ||
             vkCreateFence(device_.handle, &fence, nullptr, &fence_) != VK_SUCCESS || !commandBuffer(traced_))
             return NoMemory;
@@ -152,11 +148,8 @@ private:
     }
 
     bool commandBuffer(VkCommandBuffer& made) {
-        VkCommandBufferAllocateInfo info = {};
-        info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-        info.commandPool = pool_;
-        info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-        info.commandBufferCount = 1;
+        const VkCommandBufferAllocateInfo info = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, pool_,
+                                                  VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
         return vkAllocateCommandBuffers(device_.handle, &info, &made) == VK_SUCCESS;
     }
 
@@ -183,34 +176,19 @@ private:
         return status;
     }
 
-    // ---- pipelines -------------------------------------------------------------------------------
     int createPipelines() {
-        VkDescriptorSetLayoutBinding bindings[2] = {};
-        for (std::uint32_t i = 0; i < 2; ++i) {
-            bindings[i].binding = i;
-            bindings[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-            bindings[i].descriptorCount = 1;
-            bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
-        }
-        VkDescriptorSetLayoutCreateInfo sets = {};
-        sets.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
-        sets.bindingCount = 2;
-        sets.pBindings = bindings;
+        const VkDescriptorSetLayoutBinding bindings[2] = {
+            {0, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr},
+            {1, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr}};
+        const VkDescriptorSetLayoutCreateInfo sets = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0, 2,
+                                                      bindings};
         if (vkCreateDescriptorSetLayout(device_.handle, &sets, nullptr, &setLayout_) != VK_SUCCESS)
             return NoMemory;
         const VkPushConstantRange places = {VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(std::int32_t) * PlaceCount};
-        VkPipelineLayoutCreateInfo layout = {};
-        layout.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
-        layout.setLayoutCount = 1;
-        layout.pSetLayouts = &setLayout_;
-        layout.pushConstantRangeCount = 1;
-        layout.pPushConstantRanges = &places;
+        const VkPipelineLayoutCreateInfo layout = {
+            VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &setLayout_, 1, &places};
         const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 2};
-        VkDescriptorPoolCreateInfo pool = {};
-        pool.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
-        pool.maxSets = 1;
-        pool.poolSizeCount = 1;
-        pool.pPoolSizes = &size;
+        const VkDescriptorPoolCreateInfo pool = {VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, 0, 1, 1, &size};
         if (vkCreatePipelineLayout(device_.handle, &layout, nullptr, &layout_) != VK_SUCCESS ||
             vkCreateDescriptorPool(device_.handle, &pool, nullptr, &descriptors_) != VK_SUCCESS || !bindBuffers())
             return NoMemory;
@@ -225,20 +203,14 @@ private:
     }
 
     bool bindBuffers() {
-        VkDescriptorSetAllocateInfo info = {};
-        info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
-        info.descriptorPool = descriptors_;
-        info.descriptorSetCount = 1;
-        info.pSetLayouts = &setLayout_;
+        const VkDescriptorSetAllocateInfo info = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr, descriptors_, 1,
+                                                  &setLayout_};
         if (vkAllocateDescriptorSets(device_.handle, &info, &set_) != VK_SUCCESS)
             return false;
         const VkDescriptorBufferInfo buffers[2] = {{arena_.buffer, 0, VK_WHOLE_SIZE}, {constants_.buffer, 0, VK_WHOLE_SIZE}};
-        VkWriteDescriptorSet write = {};  // of both bindings
-        write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-        write.dstSet = set_;
-        write.descriptorCount = 2;
-        write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-        write.pBufferInfo = buffers;
+        const VkWriteDescriptorSet write = {
+            VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, nullptr, set_,    0,      0, 2,  // both bindings
+            VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,      nullptr, buffers, nullptr};
         vkUpdateDescriptorSets(device_.handle, 1, &write, 0, nullptr);
         return true;
     }
@@ -248,46 +220,37 @@ private:
         if (!modules[index]) {
             const Shader& shader = network_.shaders[index];
             const bool dot = device_.hasDot && shader.dot;
-            VkShaderModuleCreateInfo module = {};
-            module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-            module.codeSize = dot ? shader.dotBytes : shader.bytes;
-            module.pCode = dot ? shader.dot : shader.code;
+            const VkShaderModuleCreateInfo module = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0,
+                                                     dot ? shader.dotBytes : shader.bytes, dot ? shader.dot : shader.code};
             if (vkCreateShaderModule(device_.handle, &module, nullptr, &modules[index]) != VK_SUCCESS)
                 return NoPipeline;
         }
         std::vector<VkSpecializationMapEntry> entries(wanted.count);
-        for (std::uint32_t i = 0; i < wanted.count; ++i) {
-            entries[i].constantID = i;
-            entries[i].offset = static_cast<std::uint32_t>(i * sizeof(std::int32_t));
-            entries[i].size = sizeof(std::int32_t);
-        }
+        for (std::uint32_t i = 0; i < wanted.count; ++i)
+            entries[i] = {i, static_cast<std::uint32_t>(i * sizeof(std::int32_t)), sizeof(std::int32_t)};
         const VkSpecializationInfo constants = {wanted.count, entries.data(), wanted.count * sizeof(std::int32_t),
                                                 wanted.constants};
-        VkComputePipelineCreateInfo info = {};
-        info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
-        info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-        info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-        info.stage.module = modules[index];
-        info.stage.pName = "main";
-        info.stage.pSpecializationInfo = &constants;
-        info.layout = layout_;
+        const VkPipelineShaderStageCreateInfo stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                                                       nullptr,
+                                                       0,
+                                                       VK_SHADER_STAGE_COMPUTE_BIT,
+                                                       modules[index],
+                                                       "main",
+                                                       &constants};
+        const VkComputePipelineCreateInfo info = {
+            VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, nullptr, 0, stage, layout_, VK_NULL_HANDLE, 0};
         return vkCreateComputePipelines(device_.handle, VK_NULL_HANDLE, 1, &info, nullptr, &made) == VK_SUCCESS ? Ready :
                                                                                                                   NoPipeline;
     }
 
-    // ---- commands --------------------------------------------------------------------------------
     static void begin(VkCommandBuffer commands) {
-        VkCommandBufferBeginInfo info = {};
-        info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+        const VkCommandBufferBeginInfo info = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, 0, nullptr};
         vkBeginCommandBuffer(commands, &info);
     }
 
     static void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags written, VkPipelineStageFlags to,
                         VkAccessFlags used) {
-        VkMemoryBarrier memory = {};
-        memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-        memory.srcAccessMask = written;
-        memory.dstAccessMask = used;
+        const VkMemoryBarrier memory = {VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, written, used};
         vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
     }
 
@@ -411,10 +374,7 @@ private:
     }
 
     int submit(VkCommandBuffer commands) {
-        VkSubmitInfo info = {};
-        info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-        info.commandBufferCount = 1;
-        info.pCommandBuffers = &commands;
+        const VkSubmitInfo info = {VK_STRUCTURE_TYPE_SUBMIT_INFO, nullptr, 0, nullptr, nullptr, 1, &commands, 0, nullptr};
         const bool done = vkQueueSubmit(device_.queue, 1, &info, fence_) == VK_SUCCESS &&
                           vkWaitForFences(device_.handle, 1, &fence_, VK_TRUE, UINT64_MAX) == VK_SUCCESS &&
                           vkResetFences(device_.handle, 1, &fence_) == VK_SUCCESS;

@@ -138,7 +138,6 @@ struct TileProduct {
 
     static N2D2_INLINE constexpr int firstPixel(int tile) { return least(tile * Pair, int(Pixels)); }
 
-    // ---- the registers ----------------------------------------------------------------------
     static N2D2_INLINE void begin() {
         if (!granted())
             return;
@@ -169,7 +168,6 @@ struct TileProduct {
         }
     }
 
-    // ---- weights ----------------------------------------------------------------------------
     // A panel of Outputs outputs as the registers take it: its whole steps, the rest, filled up with zeros, and the bias.
     template <int Outputs, bool Part = (Outputs < 16)>
     struct Panel {
@@ -207,7 +205,6 @@ struct TileProduct {
         N2D2_INLINE None(const std::int8_t* w, const Sum* from) : whole(w), rest(w), bias(from) {}
     };
 
-    // ---- outputs ----------------------------------------------------------------------------
     typedef typename PanelTiles<Cfg, avx512::Microkernel>::At At;
 
     // Sums that wait for their epilogue: those of pixels [done, end) of the sequence, 16 * Count to a pixel.
@@ -347,7 +344,6 @@ struct TileProduct {
     }
 };
 
-// ---- the convolution, with AVX-512 for all other layers; both compute the same integers -------------------------------------
 // The layers that take the registers: by words of four inputs, panels of 16 outputs, and pixels. What a panel of a pixel gains grows with its
 // words from the seventh on, because its sums are stored and loaded once more; a layer must make up for its begin and end, with 1,800
 // of these. Fitted to the times of the layers of MobileNetV2, ResNet-8, and the keyword and person networks of MLPerf Tiny, with and without. One panel of windows

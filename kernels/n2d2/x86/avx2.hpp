@@ -34,7 +34,6 @@ N2D2_INLINE __m256i eight(const void* first, const void* second) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(four<4>(first)), four<(Count > 4 ? Count - 4 : 1)>(second), 1);
 }
 
-// ---- stores --------------------------------------------------------------------------------
 // Stores the first Count of 8 values that fit into the type, of 16 or 32 bits.
 template <int Count, class T>
 N2D2_INLINE void store8(__m256i values, T* out) {

@@ -87,7 +87,6 @@ struct Tile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
 // 12 sums of eight outputs, two weight vectors, a word, a product.
 struct Microkernel : SplitMicrokernel<avx2::Vec, avx2::Tile, 6, 2> {};
 
-// ---- products of bytes (byte_tile.hpp) -----------------------------------------------------
 template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
 struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
     typedef Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> Base;

@@ -85,8 +85,7 @@ N2D2_DOT_BY_NAME(dot, __m512i, "v", "vpdpbusd")
 N2D2_DOT_BY_NAME(dotPairs, __m512i, "v", "vpdpwssd")
 #endif
 
-// ---- which outputs sixteen lanes are -----------------------------------------------------------
-// `count` from `first` on.
+// Which outputs sixteen lanes are: `count` from `first` on.
 struct Row {
     int first, count;
     N2D2_INLINE __mmask16 mask() const { return first16(count); }
@@ -132,7 +131,6 @@ struct Fours {
     }
 };
 
-// ---- stores --------------------------------------------------------------------------------
 // Stores the first Count of 16 values that fit into the type.
 template <int Count, class T>
 N2D2_INLINE void store16(__m512i values, T* out) {
@@ -265,7 +263,6 @@ N2D2_INLINE __m512i joined(__m256i low, __m256i high) { return _mm512_inserti64x
 
 }  // namespace avx512
 
-// ---- rescales ------------------------------------------------------------------------------
 template <class T, const std::int32_t* Multipliers, int Count, int Shift, std::int64_t Low, std::int64_t High, class Place,
           bool Narrow>
 struct VectorEpilogue<avx512::Vec, Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High>, Place, Narrow>

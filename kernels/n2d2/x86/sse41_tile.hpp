@@ -33,7 +33,6 @@ struct Tile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
 // 8 sums of four outputs, four weight vectors, a word, a product.
 struct Microkernel : SplitMicrokernel<sse41::Vec, sse41::Tile, 2, 2> {};
 
-// ---- products of bytes (byte_tile.hpp) -----------------------------------------------------
 template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
 struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
     typedef Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> Base;

@@ -61,10 +61,7 @@ class ConvolutionAttributes:
 
 
 def read_geometry(context: LayerContext) -> ConvolutionAttributes:
-    """Return the window of a convolution. Inputs without height and width become images first.
-
-    Raises E211 for a wrong number of dimensions, E212 for a missing kernel.
-    """
+    """Return the window of a convolution, whose inputs become images. Raises E211 or E212 for its dimensions."""
     values = context.values
     context.as_images()
     dims = values["KernelDims"]

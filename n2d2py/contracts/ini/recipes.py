@@ -128,10 +128,7 @@ def refuse_unsupported_quantizers(values: Values) -> None:
 
 
 def read_recipe(values: Values, connected: np.ndarray | None, model: str, learns: bool = True) -> LayerRecipe:
-    """Return the recipe of the layer in a section.
-
-    Raises E109 or E122 for unreadable solver values, E124 for settings that cannot be trained.
-    """
+    """Return the recipe of a layer. Raises E109 or E122 for its solvers, E124 for settings that cannot be trained."""
     section = values.section
     if "QWeight" in values:
         refuse_unsupported_quantizers(values)

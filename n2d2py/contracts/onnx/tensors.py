@@ -96,7 +96,6 @@ class Tensors:
         read: ONNX tensors with a consumer, and the model's outputs.
         weight_scales: scale of each element of a constant that comes from a DequantizeLinear.
         plain_integers: True if the network has no static scales: integers of the file are of a fixed type.
-        writers: producer of each ONNX tensor.
         integers: ONNX tensors of quantized integers (QuantizeLinear); the graph has the dequantized values.
     """
 
@@ -124,10 +123,6 @@ class Tensors:
             name += "_"
         self._taken.add(name)
         return name
-
-    def is_read(self, name: str) -> bool:
-        """True if a node reads an ONNX tensor, or if it is an output of the model."""
-        return name in self.read
 
     # ---- tensors in their two forms ---------------------------------------------------------
     def is_tensor(self, name: str) -> bool:

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from n2d2py import log
 from n2d2py.data.database import annotated, arrays, directory, idx, labelled, tables
-from n2d2py.data.database.base import SETS, ConcatItems, Context, Database, Partition, load, partition, register
+from n2d2py.data.database.base import SETS, ConcatItems, Context, Database, data_path, load
 from n2d2py.data.database.base import database_schemas as _type_schemas
-from n2d2py.data.database.selection import (
-    FILTER_ROIS,
-    SLICING,
-    SORT_AND_DROP,
-    filter_labels,
-    slice_database,
-    sort_and_drop_labels,
-)
+from n2d2py.data.database.selection import STEPS
 from n2d2py.data.text import read_lines
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import COVERED, Document, Key, Kind, Schema, Values, resolve_path
@@ -26,7 +18,7 @@ from n2d2py.ini import COVERED, Document, Key, Kind, Schema, Values, resolve_pat
 
 def database_schemas() -> list[Schema]:
     """Return the schemas of all database types, by name, and of the steps on them."""
-    return [*_type_schemas(), FILTER_ROIS, SORT_AND_DROP, SLICING]
+    return [*_type_schemas(), *(schema for schema, _ in STEPS)]
 
 
 def empty_database(label_names: tuple[str, ...] = ()) -> Database:
@@ -54,7 +46,7 @@ def read_database(
     section = document.section("database")
     if section is None or not has_database(document):
         where = None if section is None else section.location
-        names = () if section is None else _label_names(_WITHOUT_TYPE.read(section), document)
+        names = () if section is None else _label_names(_WITHOUT_TYPE.read(section))
         if instead is not None:
             return replace(instead, label_names=names or instead.label_names)
         what = "the INI has no [database] with a Type"
@@ -67,14 +59,9 @@ def read_database(
             raise
         log.notice("%s: %s; the data of -calib-data stand in for them", error.where or section.location, error.what)
         return instead
-    for name, step in (
-        ("filterROIs", filter_labels),
-        ("sortAndDropLabels", sort_and_drop_labels),
-        ("slicing", partial(slice_database, seed=seed)),
-    ):
-        chosen = document.section(f"database.{name}")
-        if chosen is not None:
-            database = step(database, chosen)
+    for schema, step in STEPS:
+        if (chosen := document.section(schema.name)) is not None:
+            database = step(database, schema.read(chosen), seed)
     log.detail("database: %s", ", ".join(f"{name} {size}" for name, size in database.sizes().items()))
     return database
 
@@ -86,11 +73,7 @@ _WITHOUT_TYPE = Schema(
 )
 
 
-def _label_names(values: Values, document: Document) -> tuple[str, ...]:
+def _label_names(values: Values) -> tuple[str, ...]:
     if not values["LabelPath"]:
         return ()
-    path = resolve_path(values["LabelPath"], document.folder)
-    if path is None or path.is_dir():
-        what = f"LabelPath={values['LabelPath']} does not exist"
-        raise values.fail("E401", what, "set LabelPath to the file with the label names", "LabelPath")
-    return tuple(line for _, line in read_lines(path))
+    return tuple(line for _, line in read_lines(data_path(values, "LabelPath", folder=False)))

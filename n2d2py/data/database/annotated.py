@@ -18,21 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import (
-    PARTITION_KEYS,
-    SETS,
-    Context,
-    Database,
-    FileItems,
-    Items,
-    Partition,
-    data_path,
-    flag,
-    fraction,
-    partition,
-    register,
-    train_and_test,
-)
+from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, FileItems, Partition, data_path, fraction, register
 from n2d2py.data.database.directory import FileSelection, list_directory
 from n2d2py.data.database.selection import SlicedItems, Tile
 from n2d2py.data.decode import picture_size, read_stimulus
@@ -230,9 +216,9 @@ _FORMATS = {
         {"Learn": ("train/*/*.png", "train_extra/*/*.png"), "Validation": ("val/*/*.png",), "Test": ("test/*/*.png",)},
         _cityscapes,
         (
-            flag("IncTrainExtra", False, "Learn the images of train_extra too."),
-            flag("UseCoarse", False, "Read the coarse annotations, gtCoarse."),
-            flag("SingleInstanceLabels", True, "Groups have the label of their members: cargroup is car."),
+            Key("IncTrainExtra", Kind.BOOL, False, "Learn the images of train_extra too."),
+            Key("UseCoarse", Kind.BOOL, False, "Read the coarse annotations, gtCoarse."),
+            Key("SingleInstanceLabels", Kind.BOOL, True, "Groups have the label of their members: cargroup is car."),
         ),
         "..",
     ),
@@ -242,8 +228,8 @@ _FORMATS = {
         _caltech,
         (
             _VALIDATION,
-            flag("SingleLabel", True, "People have the label person."),
-            flag("IncAmbiguous", False, "Regions 'person?' have the label person."),
+            Key("SingleLabel", Kind.BOOL, True, "People have the label person."),
+            Key("IncAmbiguous", Kind.BOOL, False, "Regions 'person?' have the label person."),
         ),
         "../annotations",
     ),
@@ -297,8 +283,8 @@ def _load_format(form: _Format, values: Values, context: Context) -> Database:
         fractions = {"Validation": 0.0} | values.as_dict()
         learn = fractions.get("Learn", 1 - fractions["Validation"])
         how = Partition(learn, fractions["Validation"], None, values["RandomPartitioning"], per_label=False)
-        split = partition(np.full(len(sets[""]), -1), how, context.seed, values.section.location)
-        sets = {which: np.concatenate([split[which], sets.get(which, split[which][:0])]).astype(np.int64) for which in SETS}
+        split = context.split(np.full(len(sets[""]), -1), how, values.section.location)
+        sets = {which: np.concatenate([split[which], sets.get(which, split[which][:0])]).astype(np.int64) for which in split}
     outside = names.setdefault(values["DefaultLabel"], len(names)) if values["DefaultLabel"] else -1
     items = FileItems(folder, files)
     maps = RegionMaps(items, regions, outside, values["ROIsMargin"])
@@ -416,9 +402,9 @@ def _gtsrb(values: Values, context: Context) -> Database:
     files, test_labels, boxes = _read_test(tables / _TABLE, folder, cut)
     names = tuple(str(number) for number in range(max((*labels, *test_labels)) + 1))
     all_labels = np.array(labels + test_labels)
-    split = train_and_test(all_labels, len(labels), values, context.seed, equivalent=False)
+    split = context.train_and_test(all_labels, len(labels), values, equivalent=False)
     paths = [f"{_TRAINING}/{file}" for file in listing.files] + files
-    items: Items = FileItems(folder, paths)
+    items: FileItems | SlicedItems = FileItems(folder, paths)
     if cut:
         items = SlicedItems(items, np.arange(len(paths)), np.array(_training_boxes(tables, listing.files) + boxes, np.int64))
     return Database(items, all_labels, names, split)

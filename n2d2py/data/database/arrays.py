@@ -8,16 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.base import (
-    PARTITION_KEYS,
-    ArrayItems,
-    Context,
-    Database,
-    data_path,
-    partition,
-    read_partition,
-    register,
-)
+from n2d2py.data.database.base import PARTITION_KEYS, ArrayItems, Context, Database, data_path, register
 from n2d2py.data.decode import check_type
 from n2d2py.data.input_data import InputData
 from n2d2py.errors import N2D2Error
@@ -116,7 +107,7 @@ def _numpy(values: Values, context: Context) -> Database:
     if labels.ndim > 1:
         pixels, labels = labels, np.full(len(x), -1)
         maps = pixels.__getitem__
-    sets = partition(labels, read_partition(values), context.seed, str(path))
+    sets = context.split(labels, values, str(path))
     return Database(ArrayItems(path.name, x), labels, names, sets, maps)
 
 
@@ -164,4 +155,4 @@ def _random(values: Values, context: Context) -> Database:
     items = RandomItems(count, (height, width, channels), context.seed)
     names = tuple(map(str, range(values["NbLabels"])))
     labels = np.arange(count) % len(names)
-    return Database(items, labels, names, partition(labels, read_partition(values), context.seed, values.section.location))
+    return Database(items, labels, names, context.split(labels, values))

@@ -216,16 +216,16 @@ class Database:
         """Return the number of stimuli in each set."""
         return {name: len(positions) for name, positions in self.sets.items()}
 
-
-def join(parts: Sequence[Database], label_names: tuple[str, ...]) -> Database:
-    """Return the stimuli and sets of several databases without pixel-wise labels, one after the other."""
-    if len(parts) == 1:
-        return replace(parts[0], label_names=label_names)
-    starts = accumulate((len(part.items) for part in parts), initial=0)
-    moved = [{name: each + start for name, each in part.sets.items()} for part, start in zip(parts, starts, strict=False)]
-    sets = {name: np.concatenate([each[name] for each in moved]) for name in SETS}
-    labels = np.concatenate([part.labels for part in parts])
-    return Database(ConcatItems([part.items for part in parts]), labels, label_names, sets)
+    @staticmethod
+    def join(parts: Sequence[Database], label_names: tuple[str, ...]) -> Database:
+        """Return the stimuli and sets of several databases without pixel-wise labels, one after the other."""
+        if len(parts) == 1:
+            return replace(parts[0], label_names=label_names)
+        starts = accumulate((len(part.items) for part in parts), initial=0)
+        moved = [{name: each + start for name, each in part.sets.items()} for part, start in zip(parts, starts, strict=False)]
+        sets = {name: np.concatenate([each[name] for each in moved]) for name in SETS}
+        labels = np.concatenate([part.labels for part in parts])
+        return Database(ConcatItems([part.items for part in parts]), labels, label_names, sets)
 
 
 @dataclass(frozen=True)
@@ -234,6 +234,41 @@ class Context:
 
     seed: int
     shape: tuple[int, ...]
+
+    def split(
+        self, labels: Sequence[int] | np.ndarray, how: Partition | Values, where: Location | str | None = None
+    ) -> dict[str, np.ndarray]:
+        """Return the sets of stimuli with these labels by a partition, or by the keys of a section. Raises E409."""
+        if isinstance(how, Values):
+            names = "Learn Validation Test RandomPartitioning PerLabelPartitioning EquivLabelPartitioning"
+            where, how = where or how.section.location, Partition(*(how[name] for name in names.split()))
+        return partition(np.asarray(labels), how, self.seed, where)
+
+    def train_and_test(self, labels: np.ndarray, trained: int, values: Values, **how: bool) -> dict[str, np.ndarray]:
+        """Return sets: the first `trained` stimuli learn and, by the key Validation, validate; the others test.
+
+        `how`: fields of the partition of the first ones.
+        """
+        validation = values["Validation"]
+        first = Partition(1 - validation, validation, 0.0, values["RandomPartitioning"], **how)
+        return {**self.split(labels[:trained], first), "Test": np.arange(trained, len(labels))}
+
+    @staticmethod
+    def load_more(values: Values) -> list[Values]:
+        """Return the values of a section, of the section named by its LoadMore, and so on, all with the keys of the first type.
+
+        Raises: E119 a missing section, E419 a cyclic chain.
+        """
+        chain, visited = [values], {values.section.name}
+        schema, _ = _TYPES[values["Type"].strip()]
+        while chain[-1]["LoadMore"]:
+            section = values.section.document.require(chain[-1]["LoadMore"], chain[-1].where("LoadMore"))
+            if section.name in visited:
+                what = f"LoadMore={section.name} names a section that is already loaded"
+                raise chain[-1].fail("E419", what, "remove this LoadMore", "LoadMore")
+            visited.add(section.name)
+            chain.append(_read(schema, section))
+        return chain
 
 
 Loader = Callable[[Values, Context], Database]
@@ -273,11 +308,6 @@ _FRACTION = "fraction of the stimuli (a number of stimuli when PerLabelPartition
 def fraction(name: str, default: object, doc: str) -> Key:
     """Return a key for a fraction of the stimuli, 0 to 1."""
     return Key(name, Kind.FLOAT, default, doc, minimum=0, maximum=1)
-
-
-def flag(name: str, default: bool, doc: str) -> Key:
-    """Return a key for 0 or 1."""
-    return Key(name, Kind.BOOL, default, doc)
 
 
 RAREST_KEYS = (
@@ -367,41 +397,6 @@ def data_path(values: Values, key: str = "DataPath", *, default: str | None = No
     return path
 
 
-def load_more_chain(values: Values) -> list[Values]:
-    """Return the values of a section, of the section named by its LoadMore, and so on, all with the keys of the first type.
-
-    Raises: E119 a missing section, E419 a cyclic chain.
-    """
-    chain, visited = [values], {values.section.name}
-    schema, _ = _TYPES[values["Type"].strip()]
-    while chain[-1]["LoadMore"]:
-        section = values.section.document.require(chain[-1]["LoadMore"], chain[-1].where("LoadMore"))
-        if section.name in visited:
-            what = f"LoadMore={section.name} names a section that is already loaded"
-            raise chain[-1].fail("E419", what, "remove this LoadMore", "LoadMore")
-        visited.add(section.name)
-        chain.append(_read(schema, section))
-    return chain
-
-
-def read_partition(values: Values) -> Partition:
-    """Return the partition from the keys of a section."""
-    names = "Learn Validation Test RandomPartitioning PerLabelPartitioning EquivLabelPartitioning"
-    return Partition(*(values[name] for name in names.split()))
-
-
-def train_and_test(labels: np.ndarray, trained: int, values: Values, seed: int, **how: bool) -> dict[str, np.ndarray]:
-    """Return sets: the first `trained` stimuli for learning and, by the key Validation, validation; the others for testing.
-
-    `how`: fields of the partition of the first ones.
-
-    Raises: E409.
-    """
-    validation = values["Validation"]
-    first = Partition(1 - validation, validation, 0.0, values["RandomPartitioning"], **how)
-    return {**partition(labels[:trained], first, seed), "Test": np.arange(trained, len(labels))}
-
-
 @register(
     "CompositeDatabase",
     Key(
@@ -424,4 +419,4 @@ def _composite(values: Values, context: Context) -> Database:
     for part in parts:
         ids = np.array([*(known.setdefault(name, len(known)) for name in part.label_names), -1])
         part.labels = ids[part.labels]
-    return join(parts, tuple(known))
+    return Database.join(parts, tuple(known))

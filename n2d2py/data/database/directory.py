@@ -6,26 +6,13 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.base import (
-    PARTITION_KEYS,
-    RAREST_KEYS,
-    Context,
-    Database,
-    FileItems,
-    Items,
-    Partition,
-    data_path,
-    join,
-    load_more_chain,
-    partition,
-    read_partition,
-    register,
-)
+from n2d2py.data.database.base import PARTITION_KEYS, RAREST_KEYS, Context, Database, FileItems, Partition, data_path, register
 from n2d2py.data.decode import READERS, SOUNDS, read_stimulus
 from n2d2py.data.text import TABLES, unreadable_error
 from n2d2py.errors import Location, N2D2Error, readable
@@ -171,7 +158,7 @@ def _channel_items(root: Path, files: Sequence[str], channels: _Channels) -> Cha
 
 def _read_folders(parts: list[Database], known: dict[str, int], where: Location | str) -> Database:
     """Return the stimuli of all folders, with the label names `known`; warn W404 for files next to the labelled folders."""
-    database = join(parts, tuple(known))
+    database = Database.join(parts, tuple(known))
     if "" in known and len(known) > 1:
         first = database.items.name(int(np.argmax(database.labels == known[""])))
         what = f"files next to the labelled folders, such as {first}, have a label without a name"
@@ -181,11 +168,11 @@ def _read_folders(parts: list[Database], known: dict[str, int], where: Location 
 
 def _read_folder(
     root: Path,
-    how: Partition,
+    how: Partition | Values,
     known: dict[str, int],
     where: Location | str,
     selection: FileSelection,
-    seed: int,
+    context: Context,
     channels: _Channels | None = None,
 ) -> Database:
     """Return the stimuli of a folder; new labels get the next ids in `known`.
@@ -206,31 +193,23 @@ def _read_folder(
         remedy = "check DataPath, Depth, ValidExtensions and IgnoreMasks"
         raise N2D2Error("E416", f"{root} contains no stimulus", where=where, remedy=remedy)
     items = _channel_items(root, files, channels) if channels else FileItems(root, files)
-    return Database(items, labels, sets=partition(labels, how, seed, where))
+    return Database(items, labels, sets=context.split(labels, how, where))
 
 
-@dataclass(frozen=True)
-class ImageMaps:
-    """Pixel-wise labels in files of a folder, named like the stimuli."""
-
-    root: Path
-    items: Items
-
-    def read(self, index: int) -> np.ndarray:
-        name = self.items.name(index)
-        stem = name.rpartition(".")[0]
-        for extension in (".png", ".npy"):
-            if (self.root / f"{stem}{extension}").is_file():
-                labels = read_stimulus(self.root / f"{stem}{extension}", f"the labels of {name}")
-                break
-        else:
-            what = f"{stem}.png or .npy with the pixel-wise labels of {name} is missing in {self.root}"
-            raise N2D2Error("E401", what, remedy="set LabelImagePath to the folder of the labels")
-        if labels.shape[2] != 1 or labels.dtype.kind not in "iu":
-            what = f"the labels of {name} have {labels.shape[2]} channels of type {labels.dtype}"
-            raise N2D2Error("E402", what, remedy="store gray images or integers of shape (H, W)")
-        ids = labels[:, :, 0].astype(np.int64)
-        return np.where((ids < 0) | ((ids == 255) & (labels.dtype == np.uint8)), -1, ids)
+def _read_map(root: Path, database: Database, index: int) -> np.ndarray:
+    """Return the pixel-wise labels of a stimulus from a file of the folder `root`, named like the stimulus."""
+    name = database.items.name(index)
+    files = [root / f"{name.rpartition('.')[0]}{extension}" for extension in (".png", ".npy")]
+    file = next((one for one in files if one.is_file()), None)
+    if file is None:
+        what = f"{files[0].relative_to(root)} or .npy with the pixel-wise labels of {name} is missing in {root}"
+        raise N2D2Error("E401", what, remedy="set LabelImagePath to the folder of the labels")
+    labels = read_stimulus(file, f"the labels of {name}")
+    if labels.shape[2] != 1 or labels.dtype.kind not in "iu":
+        what = f"the labels of {name} have {labels.shape[2]} channels of type {labels.dtype}"
+        raise N2D2Error("E402", what, remedy="store gray images or integers of shape (H, W)")
+    ids = labels[:, :, 0].astype(np.int64)
+    return np.where((ids < 0) | ((ids == 255) & (labels.dtype == np.uint8)), -1, ids)
 
 
 _TEXTS = """
@@ -272,17 +251,17 @@ LabelImagePath: Extension of n2d2py: folder with the pixel-wise labels of each s
 def _load(values: Values, context: Context) -> Database:
     known: dict[str, int] = {}
     parts = []
-    for one in load_more_chain(values):
+    for one in context.load_more(values):
         for key in ("ROIFile", "ROIDir"):
             if one[key]:
                 raise one.fail("E406", f"{key} is not supported", "remove it; each stimulus has one label", key)
         selection = FileSelection(*(one[key] for key in "Depth LabelName LabelDepth IgnoreMasks ValidExtensions".split()))
-        root, how, where = data_path(one, folder=True), read_partition(one), one.section.location
-        parts.append(_read_folder(root, how, known, where, selection, context.seed, _channels(one)))
+        root, where = data_path(one, folder=True), one.section.location
+        parts.append(_read_folder(root, one, known, where, selection, context, _channels(one)))
     database = _read_folders(parts, known, values.section.location)
     if not values["LabelImagePath"]:
         return database
-    maps = ImageMaps(data_path(values, "LabelImagePath", folder=True), database.items).read
+    maps = partial(_read_map, data_path(values, "LabelImagePath", folder=True), database)
     return replace(database, labels=np.full(len(database.items), -1), label_names=values["LabelNames"], maps=maps)
 
 
@@ -303,7 +282,7 @@ def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...
         how = Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"])
         selection = FileSelection(valid_extensions=("jpg",), skipped=others if values["IncClutter"] else (*others, clutter))
         known: dict[str, int] = {}
-        return _read_folders([_read_folder(root, how, known, str(root), selection, context.seed)], known, str(root))
+        return _read_folders([_read_folder(root, how, known, str(root), selection, context)], known, str(root))
 
 
 _register("Caltech101_DIR_Database", "101_ObjectCategories", "BACKGROUND_Google", ("Faces_easy",))

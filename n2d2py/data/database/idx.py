@@ -14,19 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from n2d2py.data.database.base import (
-    PARTITION_KEYS,
-    ArrayItems,
-    ConcatItems,
-    Context,
-    Database,
-    data_path,
-    fraction,
-    partition,
-    read_partition,
-    register,
-    train_and_test,
-)
+from n2d2py.data.database.base import PARTITION_KEYS, ArrayItems, ConcatItems, Context, Database, data_path, fraction, register
 from n2d2py.data.text import read_lines, unreadable_error
 from n2d2py.errors import N2D2Error
 from n2d2py.files import open_regular
@@ -95,7 +83,7 @@ def _load(default: str, label_names: tuple[str, ...] | None, values: Values, con
         parts.append(ArrayItems(images_file, images))
         labels.append(ids.astype(np.int64))
     all_labels = np.concatenate(labels)
-    split = train_and_test(all_labels, len(labels[0]), values, context.seed, per_label=False)
+    split = context.train_and_test(all_labels, len(labels[0]), values, per_label=False)
     count = int(all_labels.max()) + 1 if len(all_labels) else 0
     names = label_names or tuple(str(digit) for digit in range(max(count, 10)))
     if count > len(names):
@@ -134,7 +122,7 @@ def _load_pair(values: Values, context: Context) -> Database:
         what = f"{files[0]} contains {len(stimuli)} stimuli, but {files[1]} {len(ids)} labels"
         raise N2D2Error("E402", what, remedy="correct LabelPath")
     names = tuple(str(label) for label in range(max((int(label) + 1 for label in ids), default=0)))
-    sets = partition(ids, read_partition(values), context.seed, values.section.location)
+    sets = context.split(ids, values)
     return Database(ArrayItems(files[0].name, stimuli), ids, names, sets)
 
 
@@ -160,7 +148,7 @@ def _load_cifar(default: str, learned: tuple[str, ...], tested: str, values: Val
     if len(labels) and labels.max() >= len(names):
         what = f"{folder} contains label {labels.max()}, but {names_file} has {len(names)} names"
         raise N2D2Error("E402", what, remedy="download the data set again")
-    split = train_and_test(labels, len(labels) - len(batches[-1][1]), values, context.seed, per_label=False)
+    split = context.train_and_test(labels, len(labels) - len(batches[-1][1]), values, per_label=False)
     if values["UseTestForValidation"]:
         split["Validation"] = np.concatenate([split["Validation"], split["Test"]])
     return Database(ConcatItems([items for items, _ in batches]), labels, names, split)

@@ -25,10 +25,7 @@ from n2d2py.data.database.base import (
     FileItems,
     Partition,
     data_path,
-    flag,
     fraction,
-    join,
-    partition,
     register,
 )
 from n2d2py.data.database.directory import FileSelection, list_directory
@@ -85,7 +82,7 @@ def _database(
         maps = RegionMaps(items, objects, 0 if default else -1, values["ROIsMargin"]).read
     labels = np.full(len(items), -1) if maps else np.array([each[0][0] for each in regions])
     if isinstance(how, Partition):
-        sets = partition(labels, how, context.seed, values.section.location)
+        sets = context.split(labels, how, values.section.location)
     else:
         sets = {one: np.flatnonzero([how.get(file) == one for file in items.files]) for one in SETS}
     return Database(items, labels, tuple(ids), sets, maps)
@@ -142,7 +139,12 @@ _IDENTITIES, _BOXES, _PARTS = "identity_CelebA.txt", "list_bbox_celeba.txt", "Ev
     "CelebA_Database",
     *_fraction_keys(1.0),
     Key("InTheWild", Kind.BOOL, True, f"1: img_celeba, whose faces are boxes of {_BOXES}. 0: img_align_celeba."),
-    flag("WithPartitioning", True, f"1: split as {_PARTS} next to LabelPath. 0: split each label by Learn and Validation."),
+    Key(
+        "WithPartitioning",
+        Kind.BOOL,
+        True,
+        f"1: split as {_PARTS} next to LabelPath. 0: split each label by Learn and Validation.",
+    ),
     _path_key("DataPath", "CelebA/Img"),
     _path_key("LabelPath", "CelebA/Anno"),
     *REGION_KEYS,
@@ -191,10 +193,20 @@ def _numbers(path: Path, cells: Sequence[str]) -> list[float]:
 @register(
     "IMDBWIKI_Database",
     *_fraction_keys(1.0),
-    flag("WikiSet", True, "Read wiki.csv."),
-    flag("IMDBSet", False, "Read imdb.csv."),
-    flag("CropFrame", False, "1: images of the faces, in wiki_crop and imdb_crop. 0: whole images, whose faces are boxes."),
-    flag("UseNameAsLabel", False, "1: the label is the name. 0: the gender and the age, as F-23; ? where they are unknown."),
+    Key("WikiSet", Kind.BOOL, True, "Read wiki.csv."),
+    Key("IMDBSet", Kind.BOOL, False, "Read imdb.csv."),
+    Key(
+        "CropFrame",
+        Kind.BOOL,
+        False,
+        "1: images of the faces, in wiki_crop and imdb_crop. 0: whole images, whose faces are boxes.",
+    ),
+    Key(
+        "UseNameAsLabel",
+        Kind.BOOL,
+        False,
+        "1: the label is the name. 0: the gender and the age, as F-23; ? where they are unknown.",
+    ),
     _path_key("DataPath", "IMDB-WIKI"),
     _path_key("LabelPath", "IMDB-WIKI/imdb_metadata"),
     *REGION_KEYS,
@@ -284,8 +296,11 @@ _ACTIVITIES = ("Jogging", "LyingDown", "Sitting", "Stairs", "Standing", "Walking
     *_fraction_keys(0.6, 0.2),
     Key("WindowSize", Kind.UINT, 90, "Rows of the table in a stimulus.", minimum=1),
     fraction("Overlapping", 0.5, "Rows from one stimulus to the next, as a fraction of WindowSize."),
-    flag(
-        "UseUnlabeledForTest", False, "1: the test set is WISDM_at_v2.0_unlabeled_raw.txt. 0: what Learn and Validation leave."
+    Key(
+        "UseUnlabeledForTest",
+        Kind.BOOL,
+        False,
+        "1: the test set is WISDM_at_v2.0_unlabeled_raw.txt. 0: what Learn and Validation leave.",
     ),
     _path_key("DataPath", "WISDM_at_v2.0"),
     doc="Accelerations along three axes, of people in motion: stimuli of WindowSize rows and 3 columns. Their label is the activity of most rows.",
@@ -304,9 +319,9 @@ def _actitracker(values: Values, context: Context) -> Database:
     for name, split in tables.items():
         path = folder / f"WISDM_at_v2.0_{name}.txt"
         windows, labels = _windows(path, size, step)
-        sets = partition(labels, split, context.seed, str(path))
+        sets = context.split(labels, split, str(path))
         parts.append(Database(ArrayItems(path.name, windows), labels, sets=sets))
-    return join(parts, _ACTIVITIES)
+    return Database.join(parts, _ACTIVITIES)
 
 
 def _windows(path: Path, size: int, step: int) -> tuple[np.ndarray, np.ndarray]:
@@ -372,7 +387,7 @@ def _read_validation(path: Path, count: int, shift: int) -> tuple[list[str], lis
     doc="ImageNet. The images of val/ are both the validation and the test set.",
 )
 def _ilsvrc(values: Values, context: Context) -> Database:
-    """The label id is the line of the synset (first word) in LabelPath, from 0, plus one with BackgroundClass."""
+    """Return ImageNet: a label id is the line of the synset (first word) in LabelPath, from 0, plus 1 with BackgroundClass."""
     folder = data_path(values, default="ILSVRC2012", folder=True)
     synsets = data_path(values, "LabelPath", default="ILSVRC2012/synsets.txt", folder=False)
     learn, lines = values["Learn"], [line for _, line in read_lines(synsets)]
@@ -382,7 +397,7 @@ def _ilsvrc(values: Values, context: Context) -> Database:
     learned, learn_labels = _read_training(folder / "train", ids) if learn > 0 else ([], [])
     files, labels = _read_validation(folder / "val.txt", len(lines), shift)
     how = Partition(learn, 0.0, 0.0, values["RandomPartitioning"], equivalent=False)
-    split = partition(np.array(learn_labels, np.int64), how, context.seed, str(folder))
+    split = context.split(np.array(learn_labels, np.int64), how, str(folder))
     split["Validation"] = np.arange(len(learned), len(learned) + len(files))
     split["Test"] = split["Validation"] if values["UseValidationForTest"] else np.zeros(0, np.int64)
     all_labels = np.array(learn_labels + labels, np.int64)

@@ -18,9 +18,9 @@ from n2d2py.data.database.base import SETS, Database, FileItems, Items, listing_
 from n2d2py.data.decode import PICTURES, picture_size
 from n2d2py.data.transformations.base import APPLY_TO, reported
 from n2d2py.data.transformations.values import label_id
-from n2d2py.ini import Key, Kind, Schema, Section
+from n2d2py.ini import Key, Kind, Schema, Values
 
-FILTER_ROIS = Schema(
+_FILTER_ROIS = Schema(
     "database.filterROIs",
     (
         Key("Labels", Kind.STRINGS, doc="Names of database labels."),
@@ -30,7 +30,7 @@ FILTER_ROIS = Schema(
     doc="Select stimuli by label. A stimulus is a whole image, or a region cropped by ExtractROIs.",
 )
 
-SORT_AND_DROP = Schema(
+_SORT_AND_DROP = Schema(
     "database.sortAndDropLabels",
     (
         Key("NbKeep", Kind.UINT, doc="Number of labels to keep.", minimum=1),
@@ -41,25 +41,23 @@ SORT_AND_DROP = Schema(
 )
 
 
-def filter_labels(database: Database, section: Section) -> Database:
+def filter_labels(database: Database, values: Values, seed: int) -> Database:
     """Return the database with the stimuli selected by [database.filterROIs]; label ids stay.
 
     Raises: E410 for a label that the database does not have.
     """
-    values = FILTER_ROIS.read(section)
     with reported("", values.where("Labels"), "E410"):
         matches = np.isin(database.labels, [label_id(name, database.label_names) for name in values["Labels"]])
     mask = matches == values["FilterKeep"]
     done = "kept" if values["RemoveStimuli"] else "labelled"
-    log.notice("%s: %d of %d stimuli are %s", section.name, int(mask.sum()), len(mask), done)
+    log.notice("%s: %d of %d stimuli are %s", values.section.name, int(mask.sum()), len(mask), done)
     if values["RemoveStimuli"]:
         return _keep_stimuli(database, mask)
     return replace(database, labels=np.where(mask, database.labels, -1))
 
 
-def sort_and_drop_labels(database: Database, section: Section) -> Database:
+def sort_and_drop_labels(database: Database, values: Values, seed: int) -> Database:
     """Return the database with the labels selected by [database.sortAndDropLabels]."""
-    values = SORT_AND_DROP.read(section)
     used = np.unique(np.concatenate([database.labels[positions] for positions in database.sets.values()]))
     count = max(int(used.max(initial=-1)) + 1, len(database.label_names))
     sizes = np.bincount(database.labels[database.labels >= 0], minlength=count)
@@ -69,7 +67,7 @@ def sort_and_drop_labels(database: Database, section: Section) -> Database:
     new_ids[order_kept] = np.arange(len(order_kept))
     names = tuple(database.label_names[old] if old < len(database.label_names) else str(old) for old in order_kept)
     shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-    log.notice("%s: %d of %d labels are kept: %s", section.name, len(order_kept), count, shown)
+    log.notice("%s: %d of %d labels are kept: %s", values.section.name, len(order_kept), count, shown)
     labels = new_ids[database.labels]
     return _keep_stimuli(replace(database, labels=labels, label_names=names), labels >= 0)
 
@@ -79,7 +77,7 @@ def _keep_stimuli(database: Database, mask: np.ndarray) -> Database:
     return replace(database, sets={name: positions[mask[positions]] for name, positions in database.sets.items()})
 
 
-SLICING = Schema(
+_SLICING = Schema(
     "database.slicing",
     (
         Key("Width", Kind.UINT, doc="Width of a tile.", minimum=1),
@@ -139,14 +137,13 @@ class SlicedItems:
         return whole[y : y + height, x : x + width] if width else whole
 
 
-def slice_database(database: Database, section: Section, seed: int) -> Database:
+def slice_database(database: Database, values: Values, seed: int) -> Database:
     """Return the database with the images of selected sets cut into tiles.
 
     A set has the tiles of its first image, then those of the second, and so on, unless shuffled.
 
     Raises: E401, E402, E403 for an image whose size cannot be read, and the errors of reading.
     """
-    values = SLICING.read(section)
     chosen = APPLY_TO[values["ApplyTo"]]
     how = (values["Width"], values["Height"], values["StrideX"], values["StrideY"], values["Overlapping"])
     used = np.unique(np.concatenate([database.sets[name] for name in chosen]))
@@ -165,7 +162,7 @@ def slice_database(database: Database, section: Section, seed: int) -> Database:
         positions = np.arange(start, len(sources))
         shuffled = name in chosen and values["RandomShuffle"]
         sets[name] = positions[listing_order(len(positions), shuffled, seed)]
-    log.notice("%s: %d images give %d tiles", section.name, len(used), sum(1 for box in boxes if box[2]))
+    log.notice("%s: %d images give %d tiles", values.section.name, len(used), sum(1 for box in boxes if box[2]))
     items = SlicedItems(database.items, np.array(sources, np.int64), np.array(boxes, np.int64).reshape(-1, 4))
     maps = None if database.maps is None else partial(items.cut, database.maps)
     return replace(database, items=items, labels=database.labels[items.sources], sets=sets, maps=maps)
@@ -178,3 +175,7 @@ def _stimulus_size(items: Items, index: int) -> tuple[int, int]:
             return picture_size(path, items.files[index])
     height, width = items.read(index).shape[:2]
     return width, height
+
+
+STEPS = ((_FILTER_ROIS, filter_labels), (_SORT_AND_DROP, sort_and_drop_labels), (_SLICING, slice_database))
+"""Sections of steps on a database, in their order: the schema, and the function of the database, the values and the seed."""

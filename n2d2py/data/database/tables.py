@@ -8,19 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import (
-    PARTITION_KEYS,
-    ArrayItems,
-    Context,
-    Database,
-    FileItems,
-    data_path,
-    join,
-    load_more_chain,
-    partition,
-    read_partition,
-    register,
-)
+from n2d2py.data.database.base import PARTITION_KEYS, ArrayItems, Context, Database, FileItems, data_path, register
 from n2d2py.data.text import label_ids, parse_lines, read_lines, split_name_and_label
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Values
@@ -77,7 +65,7 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
     "follow the order of first appearance.",
 )
 def _load(values: Values, context: Context) -> Database:
-    chain = load_more_chain(values)
+    chain = context.load_more(values)
     paths = [data_path(one, folder=False) for one in chain]
     tables = [
         read_table(path, label_column=one["LabelColumn"], header_lines=one["NbHeaderLines"])
@@ -87,9 +75,9 @@ def _load(values: Values, context: Context) -> Database:
     parts = []
     for path, (rows, _), one in zip(paths, tables, chain, strict=True):
         own, ids = np.array(ids[: len(rows)]), ids[len(rows) :]
-        sets = partition(own, read_partition(one), context.seed, str(path))
+        sets = context.split(own, one, str(path))
         parts.append(Database(ArrayItems(path.name, rows), own, sets=sets))
-    return join(parts, names)
+    return Database.join(parts, names)
 
 
 def _read_list(path: Path, folder: Path) -> tuple[list[str], list[str]]:
@@ -135,6 +123,6 @@ def _load_listed(values: Values, context: Context) -> Database:
             what = f"{named} contains {len(given)} names, but the lists contain label {len(names) - 1}"
             raise N2D2Error("E410", what, remedy="add a name for every label")
         names = given
-    split = partition(np.array(ids[: len(files)]), read_partition(values), context.seed, str(lists))
+    split = context.split(np.array(ids[: len(files)]), values, str(lists))
     split["Validation"] = np.concatenate([split["Validation"], np.arange(len(files), len(files) + len(more))])
     return Database(FileItems(folder, files + more), np.array(ids), names, split)

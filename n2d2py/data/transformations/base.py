@@ -93,18 +93,13 @@ class Transformation:
         return ""
 
     @classmethod
-    def from_values(cls, values: Values) -> Transformation:
+    def from_values(cls: type[TransformationT], values: Values) -> TransformationT:
         """Return the transformation with the parameters of a section. By default, its fields that are keys.
 
         Raises:
             UnsupportedTransformation: for unsupported parameters, such as random draws.
             N2D2Error: E417 for invalid parameters.
         """
-        return cls.of_keys(values)
-
-    @classmethod
-    def of_keys(cls: type[TransformationT], values: Values) -> TransformationT:
-        """Return the transformation with the fields that are keys, from their values in a section."""
         return cls(**{one.name: one.metadata["read"](values[key.name]) for key, one in fields_by_key(cls).items()})
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -165,7 +160,7 @@ class RandomByKeys(Transformation):
     @classmethod
     def from_values(cls: type[RandomT], values: Values) -> RandomT:
         flags = (key.name for key in cls.schema.keys if key.name.startswith("Random") and key.kind is Kind.BOOL)
-        return replace(cls.of_keys(values), random=tuple(name for name in flags if values[name]))
+        return replace(super().from_values(values), random=tuple(name for name in flags if values[name]))
 
     @property
     def draws(self) -> str:

@@ -114,7 +114,7 @@ class Trim(Transformation):
             raise UnsupportedTransformation("Method=Reduce clusters from random centres")
         if values["NbLevels"] == 1:
             raise values.fail("E417", "NbLevels=1 cannot distinguish anything", "give 0, or 2 or more", "NbLevels")
-        return cls.of_keys(values)
+        return super().from_values(values)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         require_bytes(image)

@@ -181,7 +181,7 @@ class GradientFilter(Transformation):
             raise UnsupportedTransformation("ApplyToLabels=1 acts on pixel-wise labels")
         if values["KernelSize"] % 2 == 0:
             raise values.fail("E417", f"KernelSize={values['KernelSize']} is even", "give an odd number", "KernelSize")
-        return cls.of_keys(values)
+        return super().from_values(values)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         unit = 1.0 if image.dtype.kind == "f" else float(np.iinfo(image.dtype).max)
@@ -270,10 +270,10 @@ class _Morphology(Transformation):
     )
 
     @classmethod
-    def from_values(cls, values: Values) -> Transformation:
+    def from_values(cls, values: Values) -> _Morphology:
         if values["ApplyToLabels"]:
             raise UnsupportedTransformation("ApplyToLabels=1 acts on pixel-wise labels")
-        return cls.of_keys(values)
+        return super().from_values(values)
 
     def element(self) -> np.ndarray:
         """Return the structuring element, bytes (size, size)."""

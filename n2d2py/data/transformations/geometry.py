@@ -32,19 +32,23 @@ def resize_bilinear(image: np.ndarray, height: int, width: int) -> np.ndarray:
     """
     if image.shape[:2] == (height, width):
         return image
-    columns = _column_weights(image.shape[1], width)
-    rows = _axis_weights(image.shape[0], height)
+    left, right, across = _axis_weights(image.shape[1], width)
+    # Beyond the border, OpenCV drops the weights of columns and keeps those of rows: truncation then acts on two products.
+    across = np.where(left == right, np.float32(0), across)
+    top, bottom, down = _axis_weights(image.shape[0], height)
     if image.dtype == np.uint8:
-        return _resize_bytes(image, rows, columns)
-    result = _resize_float(image.astype(np.float32, copy=False), rows, columns)
+        return _resize_bytes(image, (left, right, across), (top, bottom, down))
+    across, down = across[None, :, None], down[:, None, None]
+    wide = image.astype(np.float32, copy=False)
+    wide = wide[:, left] * (1 - across) + wide[:, right] * across
+    result = wide[top] * (1 - down) + wide[bottom] * down
     return result if image.dtype.kind == "f" else saturate_cast(result.astype(np.float64), image.dtype)
 
 
 @lru_cache(maxsize=256)
 def _axis_weights(size: int, target: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, for each output position, the two input positions and the float32 weight of the second.
-
-    Beyond the border both positions are the same pixel; see _column_weights.
+    """Return, for each output position, the two input positions and the float32 weight of the second; beyond the border, both
+    positions are the same pixel.
     """
     scale = 1.0 / (target / size)
     position = ((np.arange(target) + 0.5) * scale - 0.5).astype(np.float32)
@@ -53,21 +57,12 @@ def _axis_weights(size: int, target: int) -> tuple[np.ndarray, np.ndarray, np.nd
     return np.clip(first, 0, size - 1), np.clip(first + 1, 0, size - 1), weight
 
 
-def _column_weights(size: int, target: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return _axis_weights with weight 0 beyond the border, as in OpenCV for columns.
-
-    For rows, OpenCV keeps the weights: truncation then acts on two products, and the bytes differ.
-    """
-    left, right, weight = _axis_weights(size, target)
-    return left, right, np.where(left == right, np.float32(0), weight)
-
-
 def _fixed_point_weights(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     one = np.float32(_ONE)
-    return (np.rint((1 - weight) * one).astype(np.int32), np.rint(weight * one).astype(np.int32))
+    return np.rint((1 - weight) * one).astype(np.int32), np.rint(weight * one).astype(np.int32)
 
 
-def _resize_bytes(image: np.ndarray, rows: tuple, columns: tuple) -> np.ndarray:
+def _resize_bytes(image: np.ndarray, columns: tuple, rows: tuple) -> np.ndarray:
     left, right, weight = columns
     at_left, at_right = (part[None, :, None] for part in _fixed_point_weights(weight))
     top, bottom, weight = rows
@@ -78,15 +73,6 @@ def _resize_bytes(image: np.ndarray, rows: tuple, columns: tuple) -> np.ndarray:
     upper, lower = places[: len(top)], places[len(top) :]
     total = ((across[upper] * at_top) >> 16) + ((across[lower] * at_bottom) >> 16)
     return ((total + 2) >> 2).astype(np.uint8)
-
-
-def _resize_float(image: np.ndarray, rows: tuple, columns: tuple) -> np.ndarray:
-    left, right, weight = columns
-    weight = weight[None, :, None]
-    across = image[:, left] * (1 - weight) + image[:, right] * weight
-    top, bottom, weight = rows
-    weight = weight[:, None, None]
-    return across[top] * (1 - weight) + across[bottom] * weight
 
 
 def resize_labels(labels: np.ndarray, height: int, width: int) -> np.ndarray:

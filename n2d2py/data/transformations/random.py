@@ -72,10 +72,10 @@ class Distortion(RandomTransformation):
     )
 
     @classmethod
-    def from_values(cls, values: Values) -> Transformation:
+    def from_values(cls, values: Values) -> Distortion:
         if values["ElasticSigma"] <= 0:
             raise values.fail("E417", "ElasticSigma is not positive", "give a value above 0", "ElasticSigma")
-        return cls.of_keys(values)
+        return super().from_values(values)
 
     def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         height, width = image.shape[:2]

@@ -75,7 +75,7 @@ class Apodization(Transformation):
         if key == "Sigma" and parameter is not None and parameter <= 0:
             what = f"WindowName.Sigma={parameter:g} is not positive"
             raise values.fail("E417", what, "give a number above 0", "WindowName.Sigma")
-        return replace(cls.of_keys(values), parameter=parameter)
+        return replace(super().from_values(values), parameter=parameter)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[1] != self.size:

@@ -40,14 +40,14 @@ class RangeAffine(Transformation):
     truncate: bool = parameter("Truncate", Kind.BOOL, False, "Truncate to integers.")
 
     @classmethod
-    def from_values(cls, values: Values) -> Transformation:
+    def from_values(cls, values: Values) -> RangeAffine:
         steps = (("FirstOperator", "FirstValue"), ("SecondOperator", "SecondValue"))
         for operator, value in steps:
             if values[operator] == "Divides" and 0.0 in values[value]:
                 raise values.fail("E417", f"{value} divides by 0", "give a value other than 0", value)
         if not values["FirstValue"]:
             raise values.fail("E417", "FirstValue is empty", "give one value, or one per channel", "FirstValue")
-        return cls.of_keys(values)
+        return super().from_values(values)
 
     def _steps(self) -> list[tuple[np.ufunc, tuple[float, ...]]]:
         steps = [(OPERATORS[self.first_operator], self.first)]
@@ -117,11 +117,11 @@ class RangeClipping(Transformation):
     high: float | None = parameter("RangeMax", Kind.FLOAT, None, "Upper bound. Default: maximum of the image.")
 
     @classmethod
-    def from_values(cls, values: Values) -> Transformation:
+    def from_values(cls, values: Values) -> RangeClipping:
         low, high = values["RangeMin"], values["RangeMax"]
         if low is not None and high is not None and low >= high:
             raise values.fail("E417", f"RangeMin={low:g} is not below RangeMax={high:g}", "swap both values", "RangeMin")
-        return cls.of_keys(values)
+        return super().from_values(values)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         wide = image.astype(np.float64)
@@ -240,7 +240,7 @@ class AffineTransformation(Transformation):
 
     @classmethod
     def from_values(cls, values: Values) -> AffineTransformation:
-        return replace(cls.of_keys(values), values=values)
+        return replace(super().from_values(values), values=values)
 
     def with_matrices(self, matrices: Mapping[str, np.ndarray]) -> AffineTransformation:
         found = []

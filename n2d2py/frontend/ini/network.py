@@ -98,8 +98,7 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
     layers = _sort_layers(_collect_layers(document), graph.inputs)
     if len(layers) > MAX_LAYERS:
         what = f"the network has {len(layers):,} layers, more than the limit of {MAX_LAYERS:,}"
-        remedy = "reduce the loops of the templates"
-        raise N2D2Error("E241", what, where=layers[MAX_LAYERS].section.location, remedy=remedy)
+        raise N2D2Error("E241", what, where=layers[MAX_LAYERS].section.location, remedy="reduce the loops of the templates")
     if values["InsertBatchNormAfterConv"]:
         read = {name for layer in layers if layer.section.raw("Type") == "BatchNorm" for name in layer.parents}
         for layer in layers:

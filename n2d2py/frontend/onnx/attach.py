@@ -40,8 +40,7 @@ def attach_onnx(
     if len(parents) != len(model.inputs):
         names = ", ".join(value.name for value in model.inputs)
         what = f"Input names {len(parents)} sections, but the ONNX graph has {len(model.inputs)} inputs ({names})"
-        remedy = "name one section in Input for each graph input"
-        raise N2D2Error("E313", what, where=where or model.place(), remedy=remedy)
+        raise N2D2Error("E313", what, where=where or model.place(), remedy="name one section in Input for each graph input")
     transposed = nhwc_inputs(model.proto.graph)
     shapes, feeds = {}, {}
     for value, parent in zip(model.inputs, parents, strict=True):

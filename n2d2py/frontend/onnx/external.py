@@ -99,8 +99,7 @@ def _bytes_needed(tensor: TensorProto, path: Path) -> int:
     except (KeyError, TypeError):
         raise _error(path, tensor, "have a type that is not allowed for external data") from None
     if count > MAX_ELEMENTS:
-        what = f"have {count:,} elements, more than the limit of {MAX_ELEMENTS:,}"
-        raise _error(path, tensor, what, "reduce its dimensions")
+        raise _error(path, tensor, f"have {count:,} elements, more than the limit of {MAX_ELEMENTS:,}", "reduce its dimensions")
     return -(-count * bits // 8)
 
 

@@ -134,7 +134,7 @@ class _Walk:
         """Errors of single layers, such as a shape mismatch; after a refused node they may only follow from it."""
         self._blocked: set[str] = set()
         self._sequences: dict[str, list[str]] = {}
-        self._room = folding.constant_budget(builder.constants)
+        self._room = folding.MAX_GROWTH + 4 * sum(array.size for array in builder.constants.values())
         self._validator = Validator(builder)
         self._batch = BatchValues(builder.model.proto, (builder.is_batched and builder.model.batch) or 1)
 
@@ -146,7 +146,7 @@ class _Walk:
 
     def _visit(self, proto: onnx.NodeProto) -> None:
         builder = self.builder
-        if not any(builder.is_read(name) for name in proto.output):
+        if builder.read.isdisjoint(proto.output):
             return
         if proto.output[0] in builder.model.options.ignore:
             log.notice("%s: [%s] %s is ignored, as Ignore says", builder.model.path, proto.output[0], proto.op_type)
@@ -265,7 +265,7 @@ class _Walk:
         if integers and proto.op_type not in ("DequantizeLinear", "ArgMax", "ArgMin"):
             builder.integers.update(filter(None, proto.output))
         output = next(filter(None, proto.output), "")
-        is_needed = output == proto.output[0] or builder.is_read(output)
+        is_needed = output == proto.output[0] or output in builder.read
         if is_needed and not builder.is_tensor(output) and output not in builder.constants:
             raise InternalError(f"the converter of {proto.op_type} returns no result for {output}")
 

@@ -304,8 +304,7 @@ def _default_opset(proto: onnx.ModelProto, path: str) -> int:
         return MAX_OPSET
     if not versions:
         what = "the model declares no version of the ONNX operator set"
-        remedy = f"export it with an opset from {MIN_OPSET} to {newest}"
-        raise N2D2Error("E303", what, where=Location(path), remedy=remedy)
+        raise N2D2Error("E303", what, where=Location(path), remedy=f"export it with an opset from {MIN_OPSET} to {newest}")
     opset = max(versions)
     if opset < MIN_OPSET and is_defined_alike(proto, opset, MIN_OPSET):
         return MIN_OPSET

@@ -83,7 +83,7 @@ class Parts(OnnxNode):
     # ---- the replaced node ----------------------------------------------------------------------
     def is_output_used(self, index: int) -> bool:
         """True if output `index` has a consumer."""
-        return index < len(self.outputs) and self._tensors.is_read(self.outputs[index])
+        return index < len(self.outputs) and self.outputs[index] in self._tensors.read
 
     def dims(self, index: int) -> Shape:
         """Return the shape of input `index`. Raise Unsupported if the input is absent, or its shape is unknown."""

@@ -27,10 +27,6 @@ def _image(t: Translation, index: int) -> Shape:
 
 
 # ---- windows ------------------------------------------------------------------------------------
-def _padding(op: TfliteOperator) -> int:
-    return op.options.integer(0, "<b")
-
-
 def _pair(op: TfliteOperator, slot: int) -> tuple[int, int]:
     """Return the (vertical, horizontal) values of an option, which are in `slot` and the slot before."""
     return op.options.integer(slot), op.options.integer(slot - 1)
@@ -81,7 +77,7 @@ def _conv(t: Translation, op: TfliteOperator) -> None:
     outputs, each, kh, kw = (weights.shape[axis] for axis in order)  # each: channels of a group
     after, groups, stride = (1 if depthwise else 0), shape[3] // each, _pair(op, 2)
     dilation = tuple(op.options.integer(5 + after - axis, default=1) * op.dilation[axis] for axis in (0, 1))
-    sizes, pads = find_windows(_padding(op), shape[1:3], (kh, kw), stride, dilation)
+    sizes, pads = find_windows(op.options.integer(0, "<b"), shape[1:3], (kh, kw), stride, dilation)
     if (depthwise and each != 1) or groups == 0 or shape[3] % each or outputs % groups:
         raise RefusedOperator(f"its weights for {outputs} outputs of {each} channels do not fit {shape[3]} channels")
     multiplier = op.options.integer(3) if depthwise else 0
@@ -97,7 +93,7 @@ def _conv(t: Translation, op: TfliteOperator) -> None:
 def _transposed_conv(t: Translation, op: TfliteOperator) -> None:
     op.check_arity(3)
     moved = replace(op, inputs=(op.inputs[2], op.inputs[1], *op.inputs[3:]))
-    _add_transposed_conv(t, moved, _padding(op), _pair(op, 2), op.fused_limits(3))
+    _add_transposed_conv(t, moved, op.options.integer(0, "<b"), _pair(op, 2), op.fused_limits(3))
 
 
 @lowers("custom Convolution2DTransposeBias")
@@ -164,7 +160,7 @@ def _pool(t: Translation, op: TfliteOperator) -> None:
     op.check_arity(1)
     shape = _image(t, op.input)
     kernel, stride = _pair(op, 4), _pair(op, 2)
-    sizes, pads = find_windows(_padding(op), shape[1:3], kernel, stride, (1, 1))
+    sizes, pads = find_windows(op.options.integer(0, "<b"), shape[1:3], kernel, stride, (1, 1))
     result = (shape[0], *sizes, shape[3])
     kind, more = ("MaxPool", {}) if op.code == "MAX_POOL_2D" else ("AveragePool", {"count_include_pad": 0})
     window = {"kernel_shape": kernel, "strides": stride, "pads": pads, **more}

@@ -120,7 +120,7 @@ def _lstm(t: Translation, op: TfliteOperator, major: bool, direction: str = "for
         raise RefusedOperator(f"cell_clip={clip} is not supported")
     cell_limit = (2 ** (_CELL_BITS - 1) - 1) * float(state.scale[0]) if state.is_quantized else 0.0
     if limits := [limit for limit in (clip, cell_limit) if limit]:
-        t.note(CELL_LIMIT, repr(min(limits)))
+        t.notes[CELL_LIMIT] = repr(min(limits))
     attributes = {"direction": direction, "input_forget": int(coupled)}
     return _recurrent_layer(t, op, "LSTM", constants, op.inputs[18:20], major, peepholes, **attributes)
 

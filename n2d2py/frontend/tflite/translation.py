@@ -72,14 +72,14 @@ class Translation:
 
     Attributes:
         places: operator of the file from which each ONNX tensor comes, by name.
-        rounding: rounding of the current operator, as `Node.rounding`.
+        rounding, notes: rounding of the current operator, as `Node.rounding`, and metadata of its nodes.
     """
 
     def __init__(self, file: TfliteFile):
         self.file = file
         self.places: dict[str, str] = {}
         self.rounding = ""
-        self._notes: dict[str, str] = {}
+        self.notes: dict[str, str] = {}
         self._nodes: list[onnx.NodeProto] = []
         self._initializers: dict[str, onnx.TensorProto] = {}
         self._real: dict[int, str] = {}
@@ -98,16 +98,12 @@ class Translation:
     def emit_many(self, operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
         """Add a node with several results."""
         node = helper.make_node(operator, list(inputs), list(outputs), **attributes)
-        for key, value in {ROUNDING: self.rounding, **self._notes}.items():
+        for key, value in {ROUNDING: self.rounding, **self.notes}.items():
             if value:
                 node.metadata_props.add(key=key, value=value)
         self._nodes.append(node)
         for name in outputs:
             self.places[name] = self._label
-
-    def note(self, key: str, value: str) -> None:
-        """Add metadata to the nodes of the current operator."""
-        self._notes[key] = value
 
     def constant(self, name: str, values: np.ndarray | np.generic) -> str:
         """Add a constant."""
@@ -340,7 +336,7 @@ class Translation:
                     what = "that of a compiler for an accelerator" if operator.code in COMPILED else "not supported"
                     raise RefusedOperator(f"the {kind}operator is {what}")
                 if not self._blocked.intersection(operator.inputs):
-                    self.rounding, self._notes = self._rounding(operator), {}
+                    self.rounding, self.notes = self._rounding(operator), {}
                     lowering(self, operator)
                     continue
             except RefusedOperator as reason:

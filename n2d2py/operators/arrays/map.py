@@ -47,25 +47,16 @@ def _shift(left: bool) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     return shifted
 
 
+_NUMPY = """
+Add=add Sub=subtract Mul=multiply Max=maximum Min=minimum Mod=mod Fmod=fmod Equal=equal Less=less Greater=greater
+LessOrEqual=less_equal GreaterOrEqual=greater_equal And=logical_and Or=logical_or Xor=logical_xor Not=logical_not
+BitAnd=bitwise_and BitOr=bitwise_or BitXor=bitwise_xor BitNot=invert Neg=negative Abs=abs Sign=sign Floor=floor
+Ceil=ceil Round=rint Sqrt=sqrt IsNaN=isnan IsPosInf=isposinf IsNegInf=isneginf
+"""
+_EXACT = "Exp Log Erf Sigmoid Tanh Softplus Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh".split()
 MAP_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
-    **{
-        name: getattr(np, function)
-        for name, function in (
-            pair.split("=")
-            for pair in """
-            Add=add Sub=subtract Mul=multiply Max=maximum Min=minimum Mod=mod Fmod=fmod Equal=equal Less=less Greater=greater
-            LessOrEqual=less_equal GreaterOrEqual=greater_equal And=logical_and Or=logical_or Xor=logical_xor Not=logical_not
-            BitAnd=bitwise_and BitOr=bitwise_or BitXor=bitwise_xor BitNot=invert Neg=negative Abs=abs Sign=sign Floor=floor
-            Ceil=ceil Round=rint Sqrt=sqrt IsNaN=isnan IsPosInf=isposinf IsNegInf=isneginf
-            """.split()
-        )
-    },
-    **{
-        name: _in_float64(getattr(exact, name.lower()))
-        for name in """
-        Exp Log Erf Sigmoid Tanh Softplus Expm1 Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh
-        """.split()
-    },
+    **{name: getattr(np, function) for name, function in (pair.split("=") for pair in _NUMPY.split())},
+    **{name: _in_float64(getattr(exact, name.lower())) for name in (*_EXACT, "Expm1")},
     "Div": _divide,
     "Pow": _power,
     "Where": lambda condition, a, b: np.where(condition != 0, a, b),
@@ -77,12 +68,7 @@ MAP_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "Reciprocal": lambda x: (1 / x).astype(x.dtype),
 }
 """Function -> its implementation on operands."""
-SAME_AS_ONNX = tuple(
-    """
-    Add Sub Mul Neg Abs Sign Floor Ceil Round Sqrt Reciprocal Exp Log Erf Sigmoid Tanh Softplus Sin Cos Tan Asin Acos Atan
-    Sinh Cosh Asinh Acosh Atanh
-    """.split()
-)
+SAME_AS_ONNX = (*"Add Sub Mul Neg Abs Sign Floor Ceil Round Sqrt Reciprocal".split(), *_EXACT)
 """Functions with the same name in ONNX; the result has the kind of the operands."""
 COMPARISONS = ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor", "Not")
 """Functions of that sort with boolean results."""

@@ -98,7 +98,7 @@ def _split(a: Arrays) -> None:
         raise Unsupported(f"its sizes {sizes} do not divide an axis of {x.dims[axis]} among {count} outputs")
     first = 0
     for index, (name, size) in enumerate(zip(a.node.outputs, sizes, strict=True)):
-        if name and (name == a.node.name or a.builder.is_read(name)):
+        if name and (name == a.node.name or name in a.builder.read):
             a.bind(a.select(x, {axis: range(first, first + size)}), index)
         first += size
 

@@ -86,7 +86,7 @@ class Arrays:
 
     def is_output_used(self, index: int) -> bool:
         """True if output `index` has a name and a consumer."""
-        return index < len(self.node.outputs) and self.builder.is_read(self.node.outputs[index])
+        return index < len(self.node.outputs) and self.node.outputs[index] in self.builder.read
 
     # ---- layers ---------------------------------------------------------------------------
     def layer(self, op: Op, x: Value, label: str, params: Mapping[str, np.ndarray | None] | None = None) -> Value:

@@ -258,8 +258,7 @@ for _operator, _name in (("Add", "Add"), ("Sub", "Sub"), ("Sum", "Add"), ("Max",
 for _name in SAME_AS_ONNX:
     if _name not in (*_COMBINATIONS, *ONNX_FUNCTIONS, "Neg"):
         onnx(_name)(partial(_map, _name))
-for _name in COMPARISONS:
+for _name in (*COMPARISONS, "IsNaN"):
     onnx(_name)(partial(_map, _name, result="bool"))
 for _name in ("And", "Or", "Xor", "Not"):
     onnx(f"Bitwise{_name}")(partial(_map, f"Bit{_name}"))
-onnx("IsNaN")(partial(_map, "IsNaN", result="bool"))

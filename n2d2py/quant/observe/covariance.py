@@ -127,14 +127,12 @@ class ThinCovariance:
         self.diagonal = diagonal
 
     def matrix(self) -> np.ndarray:
-        """Return all of it (G, K, K)."""
         result = np.matmul(self._samples.transpose(0, 2, 1), self._samples)
         inputs = np.arange(self._own.shape[1])
         result[:, inputs, inputs] += self._own
         return result
 
     def factor(self, order: np.ndarray, outputs: int) -> _ThinFactor:
-        """Return the factor of the inputs in that order (G, K), for errors of so many outputs."""
         samples = np.take_along_axis(self._samples, order[:, None, :], axis=2)
         return _ThinFactor(samples, np.take_along_axis(self._own, order, axis=1), outputs)
 

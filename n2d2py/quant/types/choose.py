@@ -158,16 +158,14 @@ class _Facts:
         self.coarse: list[CoarseConcat] = []
 
     def _tensors_of_16_bits(self) -> frozenset[str]:
-        """Return the tensors with 16 bits in an 8-bit network: spectra, divisors, states, spoiled outputs, inputs on
-        request."""
+        """Return the tensors with 16 bits in an 8-bit network: spectra, divisors, states, spoiled outputs, asked inputs."""
         graph, options = self.graph, self.options
         wide = spectrum_tensors(graph) | {name for name in coarse_tensors(graph) if self.ranges.get(name) is None}
         spectra = {self.source[name] for name in wide if name in self.source} if options.wide_concats else frozenset()
         spoiled = [] if options.output_bits == 8 else [name for name in graph.outputs if self._is_spoiled(name)]
-        decodes = options.wide_concats and options.output_bits != 8
-        decoding = (
-            widths.decoding_tensors(graph, spoiled) - self.final | widths.averaged_tensors(graph) if decodes else frozenset()
-        )
+        decoding: frozenset[str] = frozenset()
+        if options.wide_concats and options.output_bits != 8:
+            decoding = widths.decoding_tensors(graph, spoiled) - self.final | widths.averaged_tensors(graph)
         # states that the application feeds back accumulate errors like internal states
         ends = {*graph.inputs, *self.final}
         asked_inputs = set(graph.inputs) - set(graph.state_inputs) if options.input_asked else frozenset()

@@ -103,11 +103,9 @@ class _Sequence:
         inputs = {role: a.tensor(a.select(value, {0: [index]})) for role, value in self.given.items()}
         sizes = {"steps": self.steps, "size": self.size, "hidden": self.hidden, "sequences": self.sequences}
         limits = {"gate_limit": self.clip, "cell_limit": float(node.metadata.get(CELL_LIMIT, 0))}
-        flags: dict[str, Any] = {
-            "coupled": bool(node.attribute("input_forget", 0)),
-            "peepholes": bool(self.peepholes[index].any()),
-        }
-        flags |= {"linear_before_reset": linear, "relu": self.relu, "reverse": self.reversed[index]}
+        flags: dict[str, Any] = {"linear_before_reset": linear, "relu": self.relu, "reverse": self.reversed[index]}
+        flags["coupled"] = bool(node.attribute("input_forget", 0))
+        flags["peepholes"] = bool(self.peepholes[index].any())
         op = ArrayRecurrent(node.type, part=part, given=tuple(inputs), **sizes, **limits, **flags)
         first, second = self.biases[index]
         total = first + second
