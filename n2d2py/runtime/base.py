@@ -52,6 +52,7 @@ class Network:
     One with states runs the batch as N calls of a stream, the first one after a reset.
 
     Attributes:
+        info: its inputs, outputs and layers.
         contract: images that it takes, and names of its classes.
         post: its post-processing; None without -post.
     """
@@ -95,8 +96,12 @@ class Network:
         self, *inputs: np.ndarray | None, outputs: Sequence[str] | str | None = None
     ) -> np.ndarray | tuple[np.ndarray, ...]:
         """Return the stored outputs for stored inputs: integers, or real numbers of a floating-point network. `outputs` as in a
-        call. Raise E804 for arrays of another number or shape, or values that the type does not hold; for outputs as in a
-        call."""
+        call.
+
+        Raises:
+            ArrayError: E804 for arrays of another number or shape, or values that the type does not hold; for outputs as in a
+                call.
+        """
         chosen = self._chosen(outputs)
         arrays, is_single = self._batches(self._present(inputs, chosen))
         return self._given(self._results(self._stored(arrays), chosen), chosen, is_single)
@@ -119,7 +124,8 @@ class Network:
         size; with -audio the samples (n,) of a sound, int16; with -sensor samples (n, axes), int16; of other networks the real
         input, as in a call.
 
-        Raise E804 as `from_frame`, `from_audio`, `from_sensor` and a call.
+        Raises:
+            ArrayError: E804 as `from_frame`, `from_audio`, `from_sensor` and a call.
         """
         source, frame, raw = self.contract.source, None, np.asarray(raw)
         if isinstance(source, AudioSource):
@@ -146,7 +152,8 @@ class Network:
 
         A frame of nv12 has its rows of Y, then those of U and V.
 
-        Raise E804 if the network takes no frames, the lines are none, or the size is not possible.
+        Raises:
+            ArrayError: E804 the network takes no frames, the lines are none, or the size is not possible.
         """
         source, lines = self.contract.source, np.asarray(lines)
         if not isinstance(source, FrameSource):
@@ -181,7 +188,8 @@ class Network:
 
         `piece`: samples that a compiled export gets at a time; 0: all.
 
-        Raise E804 if the network takes no sounds, or the samples are none.
+        Raises:
+            ArrayError: E804 the network takes no sounds, or the samples are none.
         """
         return self._from_stream(AudioSource, np.asarray(samples), piece, "sounds")
 
@@ -190,7 +198,8 @@ class Network:
 
         `piece`: samples that a compiled export gets at a time; 0: all.
 
-        Raise E804 if the network takes no samples of a sensor, or the samples are none.
+        Raises:
+            ArrayError: E804 the network takes no samples of a sensor, or the samples are none.
         """
         return self._from_stream(SensorSource, np.asarray(samples), piece, "samples of a sensor")
 
@@ -202,9 +211,12 @@ class Network:
         return _port(self.info.inputs[0]).array(self._streamed(source, np.ascontiguousarray(samples), piece), True)
 
     def stream(self, samples: np.ndarray) -> list[Any]:
-        """Return the result of -post for each window of a recording, as the program of -app gives it: of a sound (n,) for each
-        tenth of the input, of samples (n, axes) of a sensor for each `hop`, int16. Raise E804 for a network without -post, of
-        no sounds and no samples of a sensor, or samples that are none."""
+        """Return the result of -post for each window of a recording, as the program of -app gives it: of a sound (n,) for
+        each tenth of the input, of samples (n, axes) of a sensor for each `hop`, int16.
+
+        Raises:
+            ArrayError: E804 a network without -post, of no sounds and no samples of a sensor, or samples that are none.
+        """
         source, samples = self.contract.source, np.asarray(samples)
         if self.post is None or not isinstance(source, StreamSource):
             raise ArrayError("this network makes no decisions in a stream", "export with -post, and -audio or -sensor")
@@ -236,8 +248,9 @@ class Network:
             x: real samples as in a call, or stored ones as in `run_raw`.
             frame: width and height of the frames that `from_frame` made the images of: the result is in their pixels.
 
-        Raise E804 for an export without -post, a frame without -input-format, or arrays as in a call; E407 for a frame that
-        cannot be converted.
+        Raises:
+            ArrayError: E804 an export without -post, a frame without -input-format, or arrays as in a call.
+            N2D2Error: E407 a frame that cannot be converted.
         """
         if self.post is None:
             raise ArrayError("this network has no post-processing", "export with -post")
@@ -249,8 +262,11 @@ class Network:
         return [self.post.result(one, source, frame) for one in self._processed(self.post, self._run(stored))]
 
     def detect(self, x: np.ndarray, frame: tuple[int, int] | None = None) -> list[list[Detection]]:
-        """Return the objects in each image of a batch, the highest score first: `postprocess` of a detector. Raise E804 for an
-        export that detects nothing, and as `postprocess`."""
+        """Return the objects in each image of a batch, the highest score first: `postprocess` of a detector.
+
+        Raises:
+            ArrayError: E804 an export that detects nothing, and as `postprocess`.
+        """
         if self.post is not None and not isinstance(self.post, Detector):
             raise ArrayError("this network detects no objects", "call postprocess()")
         return self.postprocess(x, frame)

@@ -78,8 +78,11 @@ class Simulator(Network):
 
 
 def load_simulator(path: Path | str) -> Simulator:
-    """Return the network of the export in folder `path`, run by the Python integers. Raise E806 when the folder holds no
-    readable network."""
+    """Return the network of the export in folder `path`, run by the Python integers.
+
+    Raises:
+        N2D2Error: E806 when the folder holds no readable network.
+    """
     return Simulator(read_graph(Path(path) / GRAPH_FILE))
 
 

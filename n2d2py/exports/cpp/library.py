@@ -235,8 +235,11 @@ class Export(Network):
         return {index for index in range(len(self.info.inputs)) if bits >> index & 1}
 
     def layers_to(self, outputs: Sequence[str] | str) -> int:
-        """Return the number of layers that run for the named outputs. Raise E804 for outputs that the network does not have, or
-        does not compute alone."""
+        """Return the number of layers that run for the named outputs.
+
+        Raises:
+            ArrayError: E804 for outputs that the network does not have, or does not compute alone.
+        """
         chosen = self._chosen(outputs)
         wants_all = len(set(chosen)) == len(self.info.outputs)
         return len(self.info.layers) if wants_all else self._library.layers_to(self._bits(chosen))
@@ -283,8 +286,12 @@ class Export(Network):
 
 
 def load_export(path: Path | str) -> Export:
-    """Return the compiled export in folder `path`; its library is built first when it is missing or stale. Raise E805 when
-    `path` is not a C++ export; E801, E802, E807 when it cannot be built; E803 when the library cannot be loaded."""
+    """Return the compiled export in folder `path`; its library is built first when it is missing or stale.
+
+    Raises:
+        N2D2Error: E805 when `path` is not a C++ export; E801, E802, E807 when it cannot be built; E803 when the
+            library cannot be loaded.
+    """
     folder = Path(path).resolve()
     manifest = read_manifest(folder)
     if manifest is None or "namespace" not in manifest.get("details", {}):
