@@ -48,13 +48,13 @@ class EmbeddingMatcher(PostProcessor):
     folder: ClassVar = "embeddings"
 
     @property
+    def count(self) -> int:
+        """The number of references."""
+        return len(self.decoder.references) // self.decoder.size
+
+    @property
     def config(self) -> KernelConfig:
-        return KernelConfig.of(
-            self.decoder,
-            {"Value": 0},
-            {"references": self.decoder.references},
-            References=len(self.decoder.references) // self.decoder.size,
-        )
+        return KernelConfig.of(self.decoder, {"Value": 0}, {"references": self.decoder.references}, References=self.count)
 
     @property
     def memory(self) -> np.ndarray:
