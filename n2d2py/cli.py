@@ -128,7 +128,7 @@ def _act(arguments: Arguments, network: LoadedNetwork, options: RunOptions) -> N
         print(pipeline.memory_table(network, options))
     elif arguments.export:
         _print_export(pipeline.export_network(network, options))
-    elif arguments.calibOnly:
+    elif options.calibrate_only:
         log.notice("written: %s", pipeline.calibrate_only(network, options))
     elif arguments.test or arguments.log_outputs:
         print_scores(pipeline.score_float(network, options))
