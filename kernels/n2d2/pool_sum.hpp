@@ -27,7 +27,7 @@
 
 namespace n2d2 {
 
-// Stores that pass the caches, for results that nobody reads soon: a line of the cache is then not fetched to be overwritten.
+// Stores that bypass the caches, for results that are not read soon: no cache line is fetched to be overwritten.
 //
 //   streamed<Bytes>(to)        whether `to` can be stored to in this way: 16 bytes at a time, aligned
 //   stream<Bytes>(from, to)    Bytes bytes

@@ -53,7 +53,7 @@ Say = Callable[[str, str], None]
 
 
 def say_at(where: Location) -> Say:
-    """Return a receiver that warns W103 at a place, or says a notice where there is no remedy."""
+    """Return a receiver that warns W103 at a place, or logs a notice where there is no remedy."""
 
     def say(what: str, remedy: str) -> None:
         if remedy:

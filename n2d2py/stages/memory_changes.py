@@ -1,5 +1,5 @@
 """Changes of a network that save memory: segments of layers in strips, where the export parameters allow work that is done
-twice, and packed tensors of few bits, those without which the arena would be larger."""
+twice, and packed low-bit tensors, those without which the arena would be larger."""
 
 from __future__ import annotations
 

@@ -21,12 +21,13 @@ from n2d2py.arithmetic.frame import FILTERS, FrameSource
 from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.cli import main
 from n2d2py.exports.cpp.build import TARGETS
+from n2d2py.exports.cpp.target import cpu_info
 from n2d2py.exports.mcu.boards import board
 from n2d2py.graph.inputs import InputContract
 from n2d2py.postprocessing import parse_post
 from n2d2py.runtime import Network, load_simulator
 
-WIDE = ("x86-64-v4",) if "avx512_vnni" in Path("/proc/cpuinfo").read_text().split() else ()  # this machine can run it
+WIDE = ("x86-64-v4",) if "avx512_vnni" in cpu_info("flags").split() else ()  # this machine can run it
 HOSTS = ("x86-64", "x86-64-v2", "x86-64-v3", *WIDE, "wasm32", "wasm32-simd")
 BOARDS = ("cortex-m4", "cortex-m55", "rv32imc")
 EXACT = ["-act-rescaling-mode", "Fixed-point-p32", "-quality", "fast", "-quiet"]

@@ -284,7 +284,7 @@ class Project:
 
     @cached_property
     def partial(self) -> Partial | None:
-        """Needs of some of the outputs; None where there is no choice of them, or more of them than bits."""
+        """The needs of each output, for inferences of some outputs; None for a single output, or more than the flags have bits."""
         fits = 1 < len(self.outputs) <= MOST and len(self.inputs) <= MOST
         if not fits or self.stream_input or self.states or self.on_device:
             return None

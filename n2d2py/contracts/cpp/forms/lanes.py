@@ -334,7 +334,7 @@ def faster(facts: KernelFacts) -> str:
 @form
 class ChannelPairs(CoreForm):
     """The Winograd form of a convolution for Cortex-M4, M7 and M33, in tiles of two by two outputs, two channels at a time:
-    `kernels/n2d2/mcu/tiles.hpp`. Its 16-bit weights are 3.6 times as many bytes: for exports that trade flash for speed."""
+    `kernels/n2d2/mcu/tile_convolution.hpp`. Its 16-bit weights are 3.6 times as many bytes: for exports that trade flash for speed."""
 
     name, which, kernels = "Winograd by pairs of channels", CHANNEL_PAIRS, ("convolution",)
     time, facts = 1.0, {"Transformed": 1}
