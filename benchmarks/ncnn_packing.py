@@ -18,8 +18,8 @@ from common import header, machine, row
 
 import n2d2py
 from n2d2py.exports import ExportRequest, StoredStimuli, find_target
-from n2d2py.exports.ncnn.target import NcnnRunner, open_network
 from n2d2py.quant.simulator import quantize_inputs
+from n2d2py_ncnn.target import NcnnRunner, open_network
 
 ROUNDS, WARM = 60, 5
 

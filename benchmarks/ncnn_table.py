@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.exports import ExportRequest, StoredStimuli, find_target
-from n2d2py.exports.ncnn.file import NcnnLayer, NcnnNetwork, integer_weights, real_numbers
-from n2d2py.exports.ncnn.target import NcnnRunner
 from n2d2py.graph import QuantGraph
+from n2d2py_ncnn.file import NcnnLayer, NcnnNetwork, integer_weights, real_numbers
+from n2d2py_ncnn.target import NcnnRunner
 
 QUANTIZED = ("Convolution", "ConvolutionDepthWise", "InnerProduct")
 BATCH = 10

@@ -39,10 +39,10 @@ import n2d2py
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import ExportRequest, StoredStimuli, find_target
-from n2d2py.exports.ncnn.target import NcnnRunner
 from n2d2py.graph import QuantGraph
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate_all
 from n2d2py.runtime.runner import Runner
+from n2d2py_ncnn.target import NcnnRunner
 
 BATCH = 10
 COMPARED = 20

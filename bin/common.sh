@@ -36,8 +36,13 @@ setups() {
     cat "$root/setup.cfg" "$root"/plugins/*/setup.cfg 2>/dev/null || true
 }
 
-# Makes $root/.venv hold the checkout and its plug-ins (editable) with their dependencies, the extra onnx and, when $1 is the name of an
-# extra, those of the extra. Does nothing when an earlier call did it for the same setup.cfg files.
+# Runs pip install in $venv.
+install() {
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check --use-pep517 "$@"
+}
+
+# Makes $root/.venv hold the checkout and its plug-ins (editable), with the dependencies of the checkout, of the extra onnx and, when $1
+# is the name of an extra, of that one. Does nothing when an earlier call did it for the same setup.cfg files.
 ensure_venv() {
     local extra=${1:-} venv=$root/.venv python what stamp folder
     what=$root[onnx${extra:+,$extra}]
@@ -52,11 +57,12 @@ ensure_venv() {
         "$python" -m venv --clear "$venv" || fail "$venv could not be made with $python -m venv"
     fi
     echo "Installing n2d2py and its dependencies into .venv (once) ..." >&2
-    set -- -e "$what"
+    set --
     for folder in "$root"/plugins/*/; do
         [ ! -f "$folder/setup.cfg" ] || set -- "$@" -e "${folder%/}"
     done
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check --use-pep517 "$@" ||
+    # The plug-ins come without the runtimes that they ask for, which are large; the extra test has them.
+    { install -e "$what" && install --no-deps "$@"; } ||
         fail "pip could not install $what: see its message above; it needs a Python package index"
     setups > "$stamp"
 }

@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 
-Target = Literal["CPP", "CPP_MCU", "EthosU", "NCNN", "ONNX", "TFLite", "Vulkan"]
+Target = Literal["CPP", "CPP_MCU", "ONNX", "TFLite"]
 """Exports of this package; others may add theirs."""
 AnyData = Data | Iterable[Any]
 """Data of a call, or what gives batches: a DataLoader of PyTorch, or an iterator of (x, y) (`n2d2py.data.input_data.as_data`)."""
@@ -88,7 +88,7 @@ def load(
         model: NET.ini, NET.onnx or NET.tflite; an `onnx.ModelProto`, an `onnx_ir.Model`, or a `torch.nn.Module`.
         example_inputs: of a module alone: a tensor, or a tuple of one for each input, with batch 1. torch.onnx exports it with
             them.
-        target: the export that it is loaded for, such as "NCNN"; by default that of the options, else "CPP".
+        target: the export that it is loaded for, such as "ONNX"; by default that of the options, else "CPP".
         options: seed, weights, data and others.
         folder: where the weights and statistics of earlier runs are found, and what a pipeline stores is written.
         quiet: whether only warnings are logged.
@@ -219,7 +219,7 @@ def export(
     Args:
         model: what `load` takes, a loaded or a quantized network; of the last one, data and the options of the steps before
             have no effect.
-        target: such as "CPP" or "NCNN"; None: what the network was loaded for, of a file "CPP".
+        target: such as "CPP" or "ONNX"; None: what the network was loaded for, of a file "CPP".
         example_inputs: as of `load`.
         data, labels: as of `calibrate`.
         bits: as of `quantize`.

@@ -254,7 +254,6 @@ W508: integer output that deviates strongly from floating point | apply the name
     samples
 W509: dynamically quantized model (quantize_dynamic) that is exported in floating point, as there is no calibration | give
     -calib-data for integers, or -nbbits -32
-W703: export parameter without effect on this model | remove the parameter
 W704: export without the conversion of frames or sounds, or the post-processing, that the model needs | do it in the
     application, or use -export CPP or CPP_MCU
 W706: results of MLPerfTiny that can be negative, which the score of MLCommons' runner does not expect | end the model with

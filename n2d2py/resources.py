@@ -47,8 +47,8 @@ def folder(name: str) -> Path:
 
 @cache
 def templates(*folders: str, escape: bool = False) -> jinja2.Environment:
-    """Return the templates below folders of `export_templates`, in the first that has them, compiled once for all exports of a
-    process. `escape`: what they print is HTML."""
+    """Return the templates below folders of `export_templates`, or in folders with an absolute path, in the first that has them,
+    compiled once for all exports of a process. `escape`: what they print is HTML."""
     import jinja2  # late: most commands write nothing
 
     return jinja2.Environment(

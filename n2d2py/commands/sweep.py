@@ -29,7 +29,7 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, suggest
 from n2d2py.executor import Executor, add_options, of_options
-from n2d2py.exports.registry import known_parameters
+from n2d2py.exports.registry import installed_targets, known_parameters
 from n2d2py.figures import Svg
 from n2d2py.files import json_text, write_text
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Section, load_document
@@ -139,7 +139,7 @@ def read_sweep(path: Path) -> Sweep:
     names = [text] if (path.parent / text).is_file() else text.split()  # one file, or several
     networks = tuple((path.parent / name).resolve() for name in names)
     options, place = tuple(shlex.split(values["Options"])), section.location
-    known = [key.name for key in known_parameters().keys]
+    known = [key.name for key in known_parameters(*installed_targets()).keys]
     problems: list[N2D2Error] = []
 
     def check(fails: object, what: str, where: Location | None, remedy: str, code: str = "E122") -> None:

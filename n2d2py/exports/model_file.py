@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -85,9 +86,9 @@ def hex_rows(data: bytes, separator: str) -> list[str]:
     return [separator.join(f"0x{byte:02x}" for byte in data[start : start + 16]) for start in starts]
 
 
-def write_rendered(path: Path, template: str, **values: Any) -> None:
-    """Write a template, named `folder/file` below `export_templates`, to a file."""
-    folder, _, name = template.partition("/")
+def write_rendered(path: Path, template: str | Path, **values: Any) -> None:
+    """Write a template, named `folder/file` as in `resources.templates`, to a file."""
+    folder, name = os.path.split(template)
     write_text(path, templates(folder).get_template(f"{name}.j2").render(values))
 
 

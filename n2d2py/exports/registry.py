@@ -15,18 +15,15 @@ from n2d2py.ini import GENERAL, LAYER_PARAMETERS, Params, Schema, read_params
 from n2d2py.ini.docs import schema_page, schema_text
 from n2d2py.registry import Registry
 
-EXTRAS = {"NVDLA": "nvdla"}
+EXTRAS = {"EthosU": "ethosu", "NCNN": "ncnn", "NVDLA": "nvdla", "Vulkan": "vulkan"}
 """Extra of this package that installs a target, by target."""
 
 _targets: Registry[Target[Any]] = Registry(
     "the export",
     "n2d2py.exports.cpp.target",
-    "n2d2py.exports.ethosu.target",
     "n2d2py.exports.mcu.target",
-    "n2d2py.exports.ncnn.target",
     "n2d2py.exports.onnx.target",
     "n2d2py.exports.tflite.target",
-    "n2d2py.exports.vulkan.target",
 )
 _found: Registry[Target[Any]] = Registry("the installed export")
 
@@ -124,7 +121,7 @@ def parameters_page() -> str:
 def target_page(target: Target[Any]) -> str:
     """Return the reference page of a target of another package, in Markdown: parameters, layer parameters, codes."""
     schemas = [schema for schema in (target.parameters, target.layer_parameters) if schema.keys]
-    text = schema_page(schemas, f"{target.name}: parameters, errors and warnings")
+    text = schema_page(schemas, f"{target.name}: parameters{', errors and warnings' * bool(target.codes)}")
     codes = "\n".join(["", "## Errors and warnings", "", *code_table(target.codes), ""]) if target.codes else ""
     return text + codes
 

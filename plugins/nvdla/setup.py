@@ -1,5 +1,1 @@
-"""Builds the package; setup.cfg describes it."""
-
-from setuptools import setup
-
-setup()
+../setup.py

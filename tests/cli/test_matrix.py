@@ -11,12 +11,12 @@ from pathlib import Path
 
 import onnx
 import pytest
-from support.extra_targets import HAS_NVDLA
 from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py.cli import main
 from n2d2py.error_codes import CODES
+from n2d2py.exports import target_names
 from n2d2py.exports.registry import installed_targets
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -32,7 +32,7 @@ COMMANDS = [
     "-export CPP -nbbits -32",
     "-export CPP -nbbits -16",
     "-export CPP -nbbits 32",
-    *(" ".join(("-export", name, *CALIBRATED)) for name in ("CPP", "ONNX", "NCNN", *(["NVDLA"] if HAS_NVDLA else ()))),
+    *(" ".join(("-export", name, *CALIBRATED)) for name in ("CPP", "ONNX", "NCNN", "NVDLA") if name in target_names()),
     "-calibOnly -calib 2",
     "-test -nb-test 2",
     "-log-outputs 1",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import code_of, read_cases
-from support.extra_targets import needs_nvdla
+from support.extra_targets import needs
 from support.tables import every
 
 import n2d2py
@@ -42,7 +42,7 @@ def test_every_code_is_documented_and_used():
     assert {code for _, _, _, code, _ in USES} == set(CODES)
 
 
-@needs_nvdla
+@needs("NVDLA")
 def test_an_extra_target_documents_its_own_codes_and_no_others():
     used, codes = {code for _, _, _, code, _ in OF_NVDLA}, find_target("NVDLA").codes
     assert set(codes) == used - set(CODES) and used & set(CODES) <= {"E704", "E705", "E711"}

@@ -5,12 +5,12 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from support.extra_targets import HAS_NVDLA, needs_nvdla
+from support.extra_targets import INSTALLED, needs
 from support.tables import few_fast, run_rows
 
 from n2d2py.cli import main
 from n2d2py.exports import find_target
-from n2d2py.exports.registry import installed_targets, known_parameters
+from n2d2py.exports.registry import EXTRAS, installed_targets, known_parameters
 
 pytestmark = pytest.mark.usefixtures("without_report")
 
@@ -20,8 +20,7 @@ TARGETS = {
     "float": ("CPP", "-32"),
     "mcu": ("CPP_MCU", "8"),
     "onnx": ("ONNX", "8"),
-    "ncnn": ("NCNN", "8"),
-    **({"nvdla": ("NVDLA", "8")} if HAS_NVDLA else {}),
+    **{EXTRAS[name]: (name, "8") for name in ("NCNN", "NVDLA") if name in INSTALLED},
 }
 _VALUES = """
     States=a:b StateCalls=3 Constants=a:1 IncludeInputInBuffer=0 IncludeOutputInBuffer=0 OptimizeBufferMemory=0
@@ -30,10 +29,11 @@ _VALUES = """
     Namespace=other WeightsFormat=string WeightsFile=1 PackWeights=0 PrepackWeights=0 Winograd=0 SmallCode=1 SIMD=none
     RuntimeDispatch=1 Core=cortex-m0 TestVectors=2 SpeedForFlash=1 CopyWeights=double SingleFile=1 MLPerfTiny=ic01 Fp16Storage=1 RoundBlobs=1 Opset=18 IntegerIO=1
     ExactRange=1 Int4Weights=1 ModelArray=0 Kernels=Reference Accelerator=ethos-u55-32 VelaSystemConfig=A VelaMemoryMode=B
-    VelaConfig=C VelaOptimise=Size VelaArenaCacheSize=1
+    VelaConfig=C VelaOptimise=Size VelaArenaCacheSize=1 NVDLAConfig=nv_large NVDLAPrecision=fp16 NVDLAFirmware=0.11
+    NVDLACalibration=table.json NVDLAFallback=1
 """
-_OF_NVDLA = "NVDLAConfig=nv_large NVDLAPrecision=fp16 NVDLAFirmware=0.11 NVDLACalibration=table.json NVDLAFallback=1"
-VALUES = {name: value for name, _, value in (word.partition("=") for word in (_VALUES + _OF_NVDLA * HAS_NVDLA).split())}
+KNOWN = {key.name for key in known_parameters(*installed_targets()).keys}
+VALUES = {name: value for name, _, value in (word.partition("=") for word in _VALUES.split()) if name in KNOWN}
 """A value for every parameter that is not its default."""
 REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration"), ("mcu", "MLPerfTiny")}
 OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "PrepackWeights", "WeightsFormat", "Winograd")}
@@ -92,7 +92,7 @@ def default(tmp_path_factory):
 
 
 def test_all_parameters_are_tried():
-    assert set(VALUES) == {key.name for key in known_parameters(*installed_targets()).keys}
+    assert set(VALUES) == KNOWN
 
 
 EXPORTS = [pytest.param(name, marks=[pytest.mark.slow] * (name == "float")) for name in TARGETS]
@@ -198,7 +198,7 @@ def test_a_width_of_weights_is_for_layers_with_weights(layer, tmp_path, capsys):
     assert re.search(rf"\[{layer}\]: QuantWeightBits has no effect: \w+ has no weights", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("target, key", [("int8", "Tiles"), pytest.param("nvdla", "Tile", marks=needs_nvdla)])
+@pytest.mark.parametrize("target, key", [("int8", "Tiles"), pytest.param("nvdla", "Tile", marks=needs("NVDLA"))])
 def test_an_unknown_key_of_a_layer_is_warned_of(target, key, tmp_path, capsys):
     assert export(tmp_path / "out", target, f"[a]\n{key}=avx2:4x2:4096\n") == 0
     said = capsys.readouterr().err

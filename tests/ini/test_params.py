@@ -21,9 +21,8 @@ _DEFAULTS = """
     MemoryManagerStrategy="OptimizeOverlap" MemoryMode="auto" MemoryBudget=-1 Memories=() MaxExtraMacs=0.0 PackActivations=False
     StreamInput=False OpenMP=True Namespace="" WeightsFormat="auto" WeightsFile=False PackWeights=True PrepackWeights=True
     Winograd=True SmallCode=False SIMD="auto" RuntimeDispatch=False Core="cortex-m4" TestVectors=3 SpeedForFlash=False
-    CopyWeights="single" SingleFile=False MLPerfTiny="none" Accelerator="ethos-u55-128" VelaSystemConfig="" VelaMemoryMode="" VelaConfig="Arm/vela.ini"
-    VelaOptimise="Performance" VelaArenaCacheSize=0 ModelArray=True Fp16Storage=False RoundBlobs=False Opset=0 IntegerIO=False ExactRange=False
-    Int4Weights=False Kernels="XNNPACK"
+    CopyWeights="single" SingleFile=False MLPerfTiny="none" Opset=0 IntegerIO=False ExactRange=False Int4Weights=False
+    Kernels="XNNPACK" ModelArray=True
 """
 DEFAULTS = {name: literal_eval(value) for name, value in (word.split("=") for word in _DEFAULTS.split())}
 

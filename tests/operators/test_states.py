@@ -8,7 +8,7 @@ import onnx
 import pytest
 from support.e2e_run import compiled_at_once, needs_compiler
 from support.errors import error_line
-from support.extra_targets import HAS_NVDLA
+from support.extra_targets import INSTALLED
 from support.onnx_models import text_model
 from support.streaming_networks import NETWORKS, call_by_call, recurrent, stimuli
 from support.tables import every, few_fast
@@ -244,7 +244,7 @@ def test_calls_between_resets(tmp_path):
     np.testing.assert_allclose(found, call_by_call(path, x, {"h0": "hn", "c0": "cn"}, 6), atol=2e-6)
 
 
-@every("target", ["ONNX", "TFLite", "NCNN", "Vulkan", *["NVDLA"] * HAS_NVDLA])
+@every("target", ["ONNX", "TFLite", *sorted(INSTALLED)])
 def test_targets_without_states_refuse(tmp_path, target):
     line = error_line(exported, tmp_path, "averaged", target=target)
     assert "E706" in line and "keeps state between calls" in line

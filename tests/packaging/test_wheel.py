@@ -13,6 +13,8 @@ import pytest
 from support.pages import blocks, commands, run_block, run_page
 from support.programs import need, run_command
 
+from n2d2py.exports.registry import EXTRAS
+
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ("kernels", "export_templates", "params", "models")
 UNWANTED = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "export_CPP_*")
@@ -143,23 +145,30 @@ def test_an_export_needs_no_writable_installation(clean: Path, foreign: Path):
     assert run(clean, "-c", code, cwd=foreign).strip() == "(1, 10)"
 
 
-def test_an_extra_target_is_refused_with_its_remedy_until_its_package_is_installed(clean: Path, foreign: Path, tmp_path: Path):
-    source, site = tmp_path / "nvdla", tmp_path / "site"
-    shutil.copytree(ROOT / "plugins" / "nvdla", source, ignore=UNWANTED)
+@pytest.mark.parametrize("target", sorted(EXTRAS))
+def test_an_extra_target_is_refused_with_its_remedy_until_its_package_is_installed(
+    clean: Path, foreign: Path, tmp_path: Path, target: str
+):
+    need(*["glslc"] * (target == "Vulkan"))
+    extra = EXTRAS[target]
+    source, site = tmp_path / extra, tmp_path / "site"
+    shutil.copytree(ROOT / "plugins" / extra, source, ignore=UNWANTED)
     code = "from n2d2py.resources import folder; print(folder('models'))"
     models = Path(run(clean, "-c", code, cwd=foreign).strip())
-    export = (clean, "-m", "n2d2py", models / "LeNet.ini", "-w", models / "LeNet.npz", "-export", "NVDLA", "-calib", "2")
+    export = (clean, "-m", "n2d2py", models / "LeNet.ini", "-w", models / "LeNet.npz", "-export", target, "-calib", "2")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(list(map(str, export)), cwd=foreign, env=environment, text=True, capture_output=True)
     if "E721" in done.stderr:  # where the other packages of this environment do not bring it
-        assert done.returncode == 1 and done.stderr.count("\n") == 1 and 'pip install "n2d2py[nvdla]"' in done.stderr
+        assert done.returncode == 1 and done.stderr.count("\n") == 1 and f'pip install "n2d2py[{extra}]"' in done.stderr
         assert not list(foreign.iterdir())
     options = ("--no-deps", "--no-build-isolation", "--use-pep517")
     run(sys.executable, "-m", "pip", "install", "-q", *options, "--target", site, source, cwd=tmp_path)
-    assert files_under(site / "n2d2py_nvdla") == files_under(ROOT / "plugins" / "nvdla" / "n2d2py_nvdla")
+    package = f"n2d2py_{extra}"
+    assert files_under(site / package) == files_under(source / package)
+    assert (next(site.glob(f"{package}-*.dist-info")) / "licenses" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     with_it = f"import sys; sys.path.insert(0, {str(site)!r}); from n2d2py.cli import main; sys.exit(main(sys.argv[1:]))"
-    run(clean, "-c", with_it, *export[3:], "-db-export", "2", "-test", cwd=foreign)
-    assert (foreign / "export_NVDLA_int8" / "out.nvdla").is_file()
+    run(clean, "-c", with_it, *export[3:], "-db-export", "2", cwd=foreign)
+    assert (foreign / f"export_{target}_int8" / "manifest.json").is_file()
 
 
 @pytest.fixture

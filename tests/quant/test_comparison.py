@@ -13,7 +13,6 @@ from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import FUNCTIONS, Clip
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.exports.ncnn.arithmetic import AwayRescale
 from n2d2py.graph import Node
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.observe.compare import Accumulator, Difference, LevelCounts, first_difference
@@ -23,6 +22,7 @@ from n2d2py.quant.statistics import collect
 from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.compare import compare_stage
+from n2d2py_ncnn.arithmetic import AwayRescale
 
 
 def stimuli(count: int = 10, seed: int = 5) -> Stimuli:

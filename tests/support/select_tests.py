@@ -29,7 +29,6 @@ FOLDERS = {
     "n2d2py/runtime": ("api", "e2e/test_models.py"),
     "n2d2py/stages": ("api", "e2e/test_calibration.py", "e2e/test_models.py"),
     "params": ("export/test_parameters.py",),
-    "plugins/nvdla": ("nvdla",),
 }
 """Folder -> the tests of what it holds; a folder that is not listed has tests of the same name."""
 TOO_MANY = 8
@@ -63,7 +62,8 @@ def tests_for(name: str) -> list[str]:
         return of_helper(path.stem)
     if path.parts[0] == "tests":
         return [path.as_posix()]
-    folders = [one for one in path.parents if one.as_posix() in FOLDERS or (one.name and (ROOT / "tests" / one.name).is_dir())]
+    parents = [Path(*path.parts[:2])] if path.parts[0] == "plugins" else path.parents
+    folders = [one for one in parents if one.as_posix() in FOLDERS or (one.name and (ROOT / "tests" / one.name).is_dir())]
     listed = FOLDERS.get(folders[0].as_posix(), (folders[0].name,)) if folders else ()
     found = [f"tests/{one}" for one in listed]
     if path.suffix in (".hpp", ".py"):

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from n2d2py.exports.vulkan.dispatch import Dispatch, NoShader, compiler, dispatches, spirv
-from n2d2py.exports.vulkan.target import missing_vulkan
+from n2d2py_vulkan import HOME
+from n2d2py_vulkan.dispatch import Dispatch, NoShader, compiler, dispatches, spirv
+from n2d2py_vulkan.target import missing_vulkan
 from support.kernel_harness import ROOT, WARNINGS, Case
 from support.programs import run_command
 
@@ -93,7 +94,7 @@ def check_on_device(cases: list[tuple[Case, list[Dispatch]]], folder: Path, dot:
             "g++",
             *WARNINGS,
             "-O1",
-            f"-I{ROOT / 'kernels'}",
+            f"-I{HOME / 'kernels'}",
             str(ROOT / "tests/support/vulkan_cases.cpp"),
             "-o",
             str(program),

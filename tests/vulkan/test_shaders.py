@@ -12,9 +12,9 @@ from support.kernel_residual import residual_cases
 from support.vulkan_cases import check_on_device, lowered, need_validation, need_vulkan
 
 from n2d2py.arithmetic import FloatRescale
-from n2d2py.exports.vulkan.dispatch import NoShader, fixed_point
-from n2d2py.exports.vulkan.elements import split_places
-from n2d2py.exports.vulkan.layers import packed_weights
+from n2d2py_vulkan.dispatch import NoShader, fixed_point
+from n2d2py_vulkan.elements import split_places
+from n2d2py_vulkan.layers import packed_weights
 
 SHADERS = {"conv", "depthwise", "elemwise", "normalize", "pool", "product", "resize", "softmax"}
 WAYS = pytest.mark.parametrize(

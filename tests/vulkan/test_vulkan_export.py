@@ -17,8 +17,8 @@ import n2d2py
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import StoredStimuli, find_target
-from n2d2py.exports.vulkan import dispatch
 from n2d2py.quant.simulator import simulate
+from n2d2py_vulkan import dispatch
 
 TWO_INSTANCES = """
 #include <cstdio>

@@ -118,7 +118,7 @@ class _Library:
 
         def checked(code: int, *_: object) -> int:
             if code:
-                remedy = "install a Vulkan driver, or set N2D2_VULKAN_DEVICE to one of the devices that vulkaninfo lists"
+                remedy = "install a driver of the device, or choose another device (see README.md of the export)"
                 raise N2D2Error("E803", f"{self._prefix}: {self.status_text(code).decode()}", remedy=remedy)
             return code
 

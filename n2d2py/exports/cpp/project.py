@@ -80,7 +80,8 @@ class Project:
     """A request and the code of its layers by name, as the templates see them, and as files; layers without code are views.
 
     Attributes:
-        folders: where its templates are, below `export_templates`, the first ones first.
+        folders: where its templates are, as in `resources.templates`, the first ones first.
+        device_library: library of the device that runs its layers, whose functions return a status; "" for the CPU.
         namespace: of the network; `kernel_namespace`: name of `n2d2` in the program.
         api: macro of the functions that a library exports.
         network: name for comments; `network_literal`, `network_c`: as a literal, and the comment within a literal.
@@ -104,7 +105,7 @@ class Project:
     version = __version__
     families, processors = FAMILIES, TARGETS
     bits, literal = staticmethod(bit_literal), staticmethod(literal)
-    sections, on_device = False, False
+    sections, device_library = False, ""
 
     def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode], parameters: CppParameters):
         self._codes, self.parameters = codes, parameters
@@ -129,13 +130,13 @@ class Project:
         self.arena_inputs = [port for port in self.inputs if port.in_one_piece and not self.stream_input]
         self.conversion = self._conversion()
         self.frames = self.conversion if isinstance(self.conversion, FrameView) else None
-        self.sets, self.result = instruction_sets(), "int" if self.has_weights_file or self.on_device else "void"
+        self.sets, self.result = instruction_sets(), "int" if self.has_weights_file or self.device_library else "void"
 
     @cached_property
     def weights_format(self) -> str:
         """The export parameter WeightsFormat; "inline" for its choice without files, "once" for one order of each array, in files."""
         wanted = self.parameters.weights_format
-        has_files = wanted in ("auto", "binary") and not self.has_weights_file and not self.on_device
+        has_files = wanted in ("auto", "binary") and not self.has_weights_file and not self.device_library
         return "once" if has_files and is_big(self.graph) else wanted
 
     @cached_property
@@ -286,7 +287,7 @@ class Project:
     def partial(self) -> Partial | None:
         """The needs of each output, for inferences of some outputs; None for a single output, or more than the flags have bits."""
         fits = 1 < len(self.outputs) <= MOST and len(self.inputs) <= MOST
-        if not fits or self.stream_input or self.states or self.on_device:
+        if not fits or self.stream_input or self.states or self.device_library:
             return None
         return Partial.of(self.graph, self.layers, self.inputs, self.outputs, self.base)
 

@@ -9,11 +9,11 @@ from itertools import product
 import numpy as np
 
 from n2d2py.contracts.cpp.arrays import zero_padded
-from n2d2py.exports.vulkan.dispatch import Dispatch, GpuLayer, NoShader, parameters, positions_of, quads_of, type_limits, vulkan
-from n2d2py.exports.vulkan.layers import slices_of
 from n2d2py.graph import Shape, channels, elements, height, in_memory_order, width
 from n2d2py.graph.forms import Aligned, Exponentials, MaskedExponentials, Moved, Normalized, Shifted, Table, Weighted
 from n2d2py.memory.plan import Plane
+from n2d2py_vulkan.dispatch import Dispatch, GpuLayer, NoShader, parameters, positions_of, quads_of, type_limits, vulkan
+from n2d2py_vulkan.layers import slices_of
 
 _OPERATIONS = {"Sum": 0, "Max": 1, "Min": 2, "Prod": 3}
 _TABLE, _COPY, _GAIN, _MOVE = 4, 5, 6, 7

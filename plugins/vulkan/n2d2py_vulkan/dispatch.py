@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py import resources
 from n2d2py.arithmetic import DoublingRescale, FixedPointRescale, NumType, Rescale, ShiftRescale
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.graph import QuantGraph, QuantNode, Shape, channels, height, width
 from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.registry import Registry
+from n2d2py_vulkan import HOME
 
 _CONSTANT = re.compile(r"layout\(constant_id = (\d+)\) const \w+ (\w+) = (-?[\w.]+);")
 _INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
@@ -28,7 +28,7 @@ _DEFAULTS = {"false": 0, "true": 1}
 
 def source(shader: str) -> Path:
     """Return the file of a shader."""
-    return resources.folder("kernels") / "vulkan" / f"{shader}.glsl"
+    return HOME / "kernels" / f"{shader}.glsl"
 
 
 @cache
@@ -73,7 +73,7 @@ def spirv(shader: str, pixels: int, dot: bool) -> np.ndarray:
 
 
 KINDS = {"u1": 0, "i1": 1, "u2": 2, "i2": 3, "i4": 4}
-"""Kinds of elements, as in `kernels/vulkan/common.glsl`."""
+"""Kinds of elements, as in `kernels/common.glsl`."""
 _GROUP = 64
 """Invocations of a work group."""
 _MOST_SHIFT = 50
@@ -278,7 +278,7 @@ def positions_of(shape: Shape) -> int:
 
 Lowering = Callable[[GpuLayer], Sequence[Dispatch]]
 LOWERINGS: Registry[tuple[Lowering, bool]] = Registry(
-    "the shader of", *(f"n2d2py.exports.vulkan.{name}" for name in ("layers", "elements"))
+    "the shader of", *(f"n2d2py_vulkan.{name}" for name in ("layers", "elements"))
 )
 """Functions by operator kind that make dispatches of a layer, or raise NoShader; and whether they know sums of 64 bits."""
 

@@ -120,7 +120,7 @@ def test_what_cannot_be_compiled_leaves_nothing(tmp_path, capsys, monkeypatch, c
     net, data = _network(tmp_path, ("Relu", ["c"], "y"))
     (tmp_path / "npu.ini").write_text(text)
     if code == "E721":
-        monkeypatch.setattr("n2d2py.exports.ethosu.target.find_spec", lambda name: None)
+        monkeypatch.setattr("n2d2py_ethosu.target.find_spec", lambda name: None)
     given = ["-calib-data", data, "-export-parameters", str(tmp_path / "npu.ini"), "-o", str(tmp_path / "out")]
     assert main([net, "-export", "EthosU", *given, *words]) == 1
     told = capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,9 +19,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared
-from n2d2py.exports.model_file import hex_rows, model_file, require_precision, write_rendered
-from n2d2py.exports.ncnn.file import identifier
-from n2d2py.exports.registry import register
+from n2d2py.exports.model_file import hex_rows, require_precision, write_rendered
 from n2d2py.exports.tflite.file import int8_grid, need_schema
 from n2d2py.exports.tflite.layers import TfliteModel
 from n2d2py.exports.tflite.target import TfliteTarget, write_c_arrays
@@ -66,34 +65,19 @@ class Compiled:
         model: the .tflite file for TFLite Micro; `NPU` replaces the operators that the NPU runs.
         codes: its kinds of operators, in the order of first use.
         cpu_ops: number of operators that the CPU runs.
-        figures: Vela's estimate by the names of its summary.
+        cycles: of the NPU for one inference; `ram`, `flash`: bytes of each; all estimated by Vela.
+        summary: all figures of Vela, as a table.
         program: None if the CPU runs an operator.
     """
 
     model: bytes
     codes: tuple[str, ...]
     cpu_ops: int
-    figures: Mapping[str, str]
+    cycles: int
+    ram: int
+    flash: int
     summary: str
     program: Program | None
-
-    def number(self, name: str) -> float:
-        """Return a figure of the summary."""
-        return float(self.figures[name])
-
-    @property
-    def cycles(self) -> int:
-        """Return the estimated NPU cycles of one inference."""
-        return round(self.number("cycles_total"))
-
-    @property
-    def ram(self) -> int:
-        """Return the bytes of SRAM and DRAM."""
-        return round((self.number("sram_memory_used") + self.number("dram_memory_used")) * _KIB)
-
-    @property
-    def flash(self) -> int:
-        return round((self.number("on_chip_flash_memory_used") + self.number("off_chip_flash_memory_used")) * _KIB)
 
 
 def need_vela() -> None:
@@ -112,14 +96,18 @@ def compile_model(data: bytes, options: Sequence[str]) -> Compiled:
         model = (folder / "out" / "model_vela.tflite").read_bytes()
         (table,) = (folder / "out").glob("*_summary_*.csv")
         summary = table.read_text(encoding="utf-8")
-        (figures,) = csv.DictReader(summary.splitlines())
-        codes = _operators(model)
-        left = sum(code != NPU for code in codes)
-        program = None
+        codes, program = _operators(model), None
         if codes == [NPU]:
             _run_vela(folder, [*options, "--output-format", "raw"])
             program = _read_program(folder / "out" / "model_vela.npz")
-    return Compiled(model, tuple(dict.fromkeys(codes)), left, figures, summary, program)
+    (row,) = csv.DictReader(summary.splitlines())
+
+    def bytes_of(*memories: str) -> int:
+        return round(sum(float(row[f"{memory}_memory_used"]) for memory in memories) * _KIB)
+
+    cycles, on_cpu = round(float(row["cycles_total"])), sum(code != NPU for code in codes)
+    ram, flash = bytes_of("sram", "dram"), bytes_of("on_chip_flash", "off_chip_flash")
+    return Compiled(model, tuple(dict.fromkeys(codes)), on_cpu, cycles, ram, flash, summary, program)
 
 
 def _run_vela(folder: Path, options: Sequence[str]) -> None:
@@ -230,9 +218,7 @@ class EthosUTarget(TfliteTarget):
         return NpuModel(model.data, model.codes, model.index, compile_model(model.data, _options(own)))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
-        model = prepared.result
-        assert isinstance(model, NpuModel)
-        compiled = model.compiled
+        compiled = _compiled(prepared)
         figures = {"cycles": compiled.cycles, "RAM": compiled.ram, "flash": compiled.flash}
         figures["operators left to the CPU"] = compiled.cpu_ops
         accelerator = EthosUParameters.of(prepared.request.parameters).accelerator
@@ -240,19 +226,20 @@ class EthosUTarget(TfliteTarget):
         return {**super().details(prepared), "estimate": estimate | {name: f"{value:,}" for name, value in figures.items()}}
 
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
-        request, model, own = prepared.request, prepared.result, EthosUParameters.of(prepared.request.parameters)
-        assert isinstance(model, NpuModel)
-        self.write_model(prepared, folder)
-        compiled, name = model.compiled, request.graph.name
-        stem = model_file(name, "tflite").removesuffix(".tflite")
-        (folder / f"{stem}_vela.tflite").write_bytes(compiled.model)
+        request, compiled = prepared.request, _compiled(prepared)
+        own = EthosUParameters.of(request.parameters)
+        model = self.write_model(prepared, folder).stem
+        (folder / f"{model}_vela.tflite").write_bytes(compiled.model)
         if own.model_array:
             write_c_arrays(folder, compiled.model, compiled.codes)
-        if compiled.program is not None:
-            write_program(request, compiled.program, folder)
         (folder / "statistics").mkdir(exist_ok=True)
         write_text(folder / "statistics" / "vela.csv", compiled.summary)
-        write_readme(request, compiled, stem, folder)
+        stem = re.sub(r"[^0-9A-Za-z_]", "_", request.graph.name).lower()
+        if compiled.program is not None:
+            write_program(request.graph, compiled.program, own.accelerator, stem, folder / "src")
+        on_cpu = [code for code in compiled.codes if code != NPU]
+        values = {"graph": request.graph, "parameters": own, "compiled": compiled}
+        write_rendered(folder / "README.md", _TEMPLATES / "README.md", on_cpu=on_cpu, model=model, stem=stem, **values)
         log.notice(
             "%s: %s operators left to the CPU; %s cycles, %s bytes of RAM, %s of flash (estimated by Vela)",
             own.accelerator,
@@ -263,6 +250,12 @@ class EthosUTarget(TfliteTarget):
         )
 
 
+def _compiled(prepared: Prepared[TfliteModel]) -> Compiled:
+    model = prepared.result
+    assert isinstance(model, NpuModel)
+    return model.compiled
+
+
 def _options(own: EthosUParameters) -> list[str]:
     words = ["--accelerator-config", own.accelerator, "--optimise", own.optimise]
     if own.system_config or own.memory_mode:
@@ -271,28 +264,30 @@ def _options(own: EthosUParameters) -> list[str]:
     return words + [word for option, value in named.items() if value for word in (option, str(value))]
 
 
-def write_program(request: ExportRequest, program: Program, folder: Path) -> None:
-    """Write `src/NET_npu.h` and `src/NET_npu.c`: the constants, and a function that passes them to the NPU driver."""
-    stem = identifier(request.graph.name).lower()
-    regions = [program.regions[0], program.regions[1], *([program.regions[2]] if program.fast else [])]
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def write_program(graph: QuantGraph, program: Program, accelerator: str, stem: str, folder: Path) -> None:
+    """Write `STEM_npu.h` and `STEM_npu.c`: the constants, and a function that passes them to the NPU driver."""
+    regions = program.regions if program.fast else program.regions[:2]
     values = {
-        "name": request.graph.name,
-        "accelerator": EthosUParameters.of(request.parameters).accelerator,
+        "name": graph.name,
+        "accelerator": accelerator,
         "stem": stem,
         "macro": stem.upper(),
         "program": program,
-        "ports": _ports(request, program),
+        "ports": _ports(graph, program),
         "regions": 1 + max(regions),
         "commands": hex_rows(program.commands, ", "),
         "weights": hex_rows(program.weights, ", "),
     }
-    (folder / "src").mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     for ending in ("h", "c"):
-        write_rendered(folder / "src" / f"{stem}_npu.{ending}", f"ethosu/npu.{ending}", **values)
+        write_rendered(folder / f"{stem}_npu.{ending}", _TEMPLATES / f"npu.{ending}", **values)
 
 
-def _ports(request: ExportRequest, program: Program) -> list[dict[str, object]]:
-    graph, ports = request.graph, []
+def _ports(graph: QuantGraph, program: Program) -> list[dict[str, object]]:
+    ports: list[dict[str, object]] = []
     for kind, names, offsets in (("INPUT", graph.inputs, program.inputs), ("OUTPUT", graph.outputs, program.outputs)):
         for number, (name, offset) in enumerate(zip(names, offsets, strict=True)):
             scale, zero = int8_grid(graph.type(name))
@@ -301,20 +296,3 @@ def _ports(request: ExportRequest, program: Program) -> list[dict[str, object]]:
             size = {"shape": " x ".join(map(str, shape)), "bytes": prod(shape), "offset": offset}
             ports.append({"name": name, "label": label, "scale": f"{scale:.9g}", "zero": zero, **size})
     return ports
-
-
-def write_readme(request: ExportRequest, compiled: Compiled, model: str, folder: Path) -> None:
-    """Write Vela's estimate and the use of each file."""
-    write_rendered(
-        folder / "README.md",
-        "ethosu/README.md",
-        graph=request.graph,
-        parameters=EthosUParameters.of(request.parameters),
-        compiled=compiled,
-        on_cpu=[code for code in compiled.codes if code != NPU],
-        model=model,
-        stem=identifier(request.graph.name).lower(),
-    )
-
-
-register(EthosUTarget())

@@ -20,10 +20,6 @@ from n2d2py.cli import main
 from n2d2py.contracts.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRectifier, Step, Tanh
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.exports import ExportRequest, find_target
-from n2d2py.exports.ncnn.arithmetic import is_integer_layer
-from n2d2py.exports.ncnn.file import TYPES
-from n2d2py.exports.ncnn.layers import LOWERINGS
-from n2d2py.exports.ncnn.target import NcnnRunner
 from n2d2py.graph import Graph, Node, QuantGraph, Weighted
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
@@ -31,6 +27,10 @@ from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import run_node
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.types.float_fallback import insert_conversions, with_target_forms
+from n2d2py_ncnn.arithmetic import is_integer_layer
+from n2d2py_ncnn.file import TYPES
+from n2d2py_ncnn.layers import LOWERINGS
+from n2d2py_ncnn.target import NcnnRunner
 
 OPTIONS = {"zero_points": False, "unsigned": False, "input_bits": 8, "mixed": False, "wide_concats": False}
 

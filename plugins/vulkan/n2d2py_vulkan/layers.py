@@ -11,9 +11,9 @@ import numpy as np
 
 from n2d2py.arithmetic import round_up
 from n2d2py.contracts.cpp import window, zero_padded
-from n2d2py.exports.vulkan.dispatch import Dispatch, GpuLayer, NoShader, fixed_point, parameters, positions_of, quads_of, vulkan
 from n2d2py.graph import Rescaled, Shape, StoredSums, Weighted, channels, height, width
 from n2d2py.memory.plan import Plane
+from n2d2py_vulkan.dispatch import Dispatch, GpuLayer, NoShader, fixed_point, parameters, positions_of, quads_of, vulkan
 
 _EXACT_TAPS = 512
 """Taps of 8-bit multiplications whose sum is exact in float32."""

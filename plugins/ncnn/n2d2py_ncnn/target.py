@@ -16,15 +16,15 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, graph_ports
 from n2d2py.exports.model_file import computed_tensors, hex_rows, model_file, require_precision, type_fields, write_rendered
-from n2d2py.exports.ncnn.arithmetic import is_integer_layer, with_ncnn
-from n2d2py.exports.ncnn.file import NcnnNetwork, identifier
-from n2d2py.exports.ncnn.layers import NcnnLayers, write_model
-from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import read_arrays, write_arrays
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
 from n2d2py.ini import ExportParameters, Kind, parameter
 from n2d2py.runtime.runner import STEP_SLACK, PackageRunner, stack_samples
+from n2d2py_ncnn.arithmetic import is_integer_layer, with_ncnn
+from n2d2py_ncnn.codes import CODES
+from n2d2py_ncnn.file import NcnnNetwork, identifier
+from n2d2py_ncnn.layers import NcnnLayers, write_model
 
 _UNROUNDED_SLACK = 8.5 / 255
 """Tolerance without RoundBlobs: float layers read unrounded values, half a step off, and may magnify this."""
@@ -139,6 +139,7 @@ class NcnnTarget(Target[NcnnLayers]):
         softmax_rows=False,
         integer_layers=is_integer_layer,
     )
+    codes = CODES
     needs_plan = False
     runner = NcnnRunner
 
@@ -201,6 +202,7 @@ def _variable(file: str) -> str:
     return re.sub(r"[^0-9A-Za-z]", "_", file)
 
 
+_TEMPLATES = Path(__file__).parent / "templates"
 _NAMES = {"variable": _variable, "identifier": identifier}
 
 
@@ -208,15 +210,15 @@ def _write_headers(path: Path, network: NcnnNetwork) -> None:
     blobs = {name: number for number, name in enumerate(network.blobs)}
     files = [(f"{path.stem}.param.bin", network.binary()), (f"{path.stem}.bin", network.weights())]
     arrays = [(name, hex_rows(data, ",")) for name, data in files]
-    write_rendered(path.with_suffix(".id.h"), "ncnn/model.id.h", stem=path.stem, network=network, blobs=blobs, **_NAMES)
-    write_rendered(path.with_suffix(".mem.h"), "ncnn/model.mem.h", stem=path.stem, files=arrays, **_NAMES)
+    write_rendered(path.with_suffix(".id.h"), _TEMPLATES / "model.id.h", stem=path.stem, network=network, blobs=blobs, **_NAMES)
+    write_rendered(path.with_suffix(".mem.h"), _TEMPLATES / "model.mem.h", stem=path.stem, files=arrays, **_NAMES)
 
 
 def _write_readme(folder: Path, request: ExportRequest, model: NcnnLayers, stem: str) -> None:
     graph = request.graph
     write_rendered(
         folder / "README.md",
-        "ncnn/README.md",
+        _TEMPLATES / "README.md",
         graph=graph,
         network=model.network,
         made=model,
@@ -228,6 +230,3 @@ def _write_readme(folder: Path, request: ExportRequest, model: NcnnLayers, stem:
         arrays=NcnnParameters.of(request.parameters).model_array,
         **_NAMES,
     )
-
-
-register(NcnnTarget())

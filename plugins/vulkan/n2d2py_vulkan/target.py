@@ -14,22 +14,24 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py import log, resources
+from n2d2py import log
 from n2d2py.arithmetic import round_up
 from n2d2py.contracts.cpp import Array, LayerCode, is_file, zero_padded
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults
+from n2d2py.exports.cpp.headers import PLUGIN_FOLDERS
 from n2d2py.exports.cpp.parameters import CppParameters
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.target import CompiledExport, CppTarget
 from n2d2py.exports.cpp.view import ArrayView, LayerView, PortView
-from n2d2py.exports.registry import register
-from n2d2py.exports.vulkan.dispatch import Dispatch, NoShader, compiler, dispatches, overlaps, spirv
 from n2d2py.graph import QuantGraph
 from n2d2py.ini import Kind, Schema, parameter
 from n2d2py.memory.plan import Plane
+from n2d2py_vulkan import HOME
+from n2d2py_vulkan.dispatch import Dispatch, NoShader, compiler, dispatches, overlaps, spirv
 
 Ranges = tuple[tuple[int, int], ...]
+_HEADERS = HOME / "kernels" / "n2d2" / "vulkan"
 _QUAD = 4
 """Words of the unit in which the constants are aligned."""
 
@@ -56,11 +58,12 @@ class StepView:
 class VulkanProject(Project):
     """A project whose layers run on a GPU, as far as there are shaders."""
 
-    folders = ("vulkan", "cpp")
-    on_device = True
+    folders = (str(HOME / "templates"), "cpp")
+    device_library = "vulkan"
 
     def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode], parameters: CppParameters):
         super().__init__(request, codes, parameters)
+        PLUGIN_FOLDERS.add("n2d2/vulkan", _HEADERS)
         self.on_cpu: dict[str, str] = {}
         self.dispatches: dict[str, tuple[Dispatch, ...]] = {}
         for node in self.graph.nodes:
@@ -247,7 +250,7 @@ class VulkanExport(CompiledExport):
 def missing_vulkan() -> str:
     """Return a Vulkan program cannot be built, or finds no device: the reason; "" where both work."""
     with tempfile.TemporaryDirectory(prefix="n2d2py-") as folder:
-        shutil.copy(resources.folder("export_templates") / "vulkan/dnn/src/probe.cpp", folder)
+        shutil.copy(HOME / "templates" / "probe.cpp", folder)
         if shutil.which("g++") is None:
             return "no C++ compiler or make"
         words = ["g++", "probe.cpp", "-o", "probe", "-lvulkan"]
@@ -312,6 +315,3 @@ def _project(prepared: Prepared[Project]) -> VulkanProject:
     project = prepared.result
     assert isinstance(project, VulkanProject)
     return project
-
-
-register(VulkanTarget())

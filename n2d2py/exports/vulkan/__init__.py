@@ -1,1 +1,0 @@
-"""The export Vulkan: a C++ project that runs integer compute shaders on a GPU."""
