@@ -62,7 +62,7 @@ ensure_venv() {
         [ ! -f "$folder/setup.cfg" ] || set -- "$@" -e "${folder%/}"
     done
     # The plug-ins come without the runtimes that they ask for, which are large; the extra test has them.
-    { install -e "$what" && install --no-deps "$@"; } ||
+    { install -e "$what" && { [ $# -eq 0 ] || install --no-deps "$@"; }; } ||
         fail "pip could not install $what: see its message above; it needs a Python package index"
     setups > "$stamp"
 }

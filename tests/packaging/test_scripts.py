@@ -116,7 +116,8 @@ def test_the_environment_holds_the_plugins_of_the_checkout(ready, tools):
     for _ in range(2):
         assert run(ready / "bin" / "test", tools=tools, cwd=ready).returncode == 0
     installed = [line for line in calls.read_text().splitlines() if " install " in line]
-    assert len(installed) == 1 and installed[0].endswith(f"-e {ready}[onnx,test] -e {ready}/plugins/some")
+    checkout, plugins = installed  # without the runtimes that plug-ins ask for
+    assert checkout.endswith(f"-e {ready}[onnx,test]") and plugins.endswith(f"--no-deps -e {ready}/plugins/some")
 
 
 @pytest.mark.parametrize("missing", ["g++", "make"])
