@@ -15,7 +15,7 @@ import numpy as np
 
 from n2d2py.exports import ExportRequest, StoredStimuli, find_target
 from n2d2py.graph import QuantGraph
-from n2d2py_ncnn.file import NcnnLayer, NcnnNetwork, integer_weights, real_numbers
+from n2d2py_ncnn.file import NcnnLayer, NcnnNetwork, real_numbers, tagged_weights
 from n2d2py_ncnn.target import NcnnRunner
 
 QUANTIZED = ("Convolution", "ConvolutionDepthWise", "InnerProduct")
@@ -61,5 +61,5 @@ def _quantized(layer: NcnnLayer, largest: dict[str, float]) -> NcnnLayer:
     scales = 127 / np.maximum(np.abs(weights).max(axis=1), 1e-12)
     blob = layer.inputs[0].split("_splitncnn_")[0]
     stored = np.clip(np.rint(weights * scales[:, None]), -127, 127).astype(np.int8)
-    parts = (integer_weights(stored), layer.weights[1], real_numbers(scales), real_numbers([127 / largest[blob]]))
+    parts = (tagged_weights(stored, "i1"), layer.weights[1], real_numbers(scales), real_numbers([127 / largest[blob]]))
     return replace(layer, parameters=dict(sorted({**layer.parameters, 8: 1}.items())), weights=parts)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,8 +16,8 @@ import numpy as np
 from n2d2py.naming import FreshNames
 
 MAGIC = 7767517
-_HALF, _INT8 = 0x01306B47, 0x000D4B38
-"""Tag before 16-bit and 8-bit numbers; before float32 it is 0."""
+_TAGS = {"<f4": 0, "<f2": 0x01306B47, "i1": 0x000D4B38}
+"""What precedes weights, by their type."""
 _ARRAY, _END = -23300, -233
 _NAME_LENGTH = 200
 """Largest length of a name in bytes, without suffixes; ncnn reads 255."""
@@ -77,15 +78,12 @@ class NetworkFile:
 
     def finish(self, outputs: Sequence[str]) -> NcnnNetwork:
         """Return the network; blobs with several consumers, or one and an output, get a Split, as ncnn requires."""
-        readers: dict[str, int] = {}
-        for layer in self._layers:
-            for name in layer.inputs:
-                readers[name] = readers.get(name, 0) + 1
+        readers = Counter(name for layer in self._layers for name in layer.inputs)
         waiting: dict[str, list[str]] = {}
         layers: list[NcnnLayer] = []
         for layer in self._layers:
             inputs = tuple(waiting[name].pop(0) if name in waiting else name for name in layer.inputs)
-            shared = [name for name in layer.outputs if readers.get(name, 0) + (name in outputs) > 1]
+            shared = [name for name in layer.outputs if readers[name] + (name in outputs) > 1]
             producers = {name: self.blob(f"{name}_shared") if name in outputs else name for name in shared}
             layers.append(replace(layer, inputs=inputs, outputs=tuple(producers.get(name, name) for name in layer.outputs)))
             for name in shared:
@@ -116,7 +114,9 @@ class NcnnNetwork:
         for layer in self.layers:
             words = [f"{layer.type:<24}", f"{layer.name:<24}", str(len(layer.inputs)), str(len(layer.outputs))]
             words += [*layer.inputs, *layer.outputs]
-            words += [_parameter_text(number, value) for number, value in layer.parameters.items()]
+            for parameter in layer.parameters.items():
+                number, *values = map(_word_text, _parameter_words(*parameter))
+                words.append(f"{number}={','.join(values)}")
             lines.append(" ".join(words))
         return "\n".join(lines) + "\n"
 
@@ -126,10 +126,9 @@ class NcnnNetwork:
         parts = [struct.pack("<3i", MAGIC, len(self.layers), len(numbers))]
         for layer in self.layers:
             ports = [numbers[name] for name in (*layer.inputs, *layer.outputs)]
-            head = [TYPES[layer.type], len(layer.inputs), len(layer.outputs), *ports]
-            parts.append(struct.pack(f"<{len(head)}i", *head))
-            parts += [_parameter_bytes(number, value) for number, value in layer.parameters.items()]
-            parts.append(struct.pack("<i", _END))
+            parameters = [word for parameter in layer.parameters.items() for word in _parameter_words(*parameter)]
+            words = [TYPES[layer.type], len(layer.inputs), len(layer.outputs), *ports, *parameters, _END]
+            parts += map(_word_bytes, words)
         return b"".join(parts)
 
     def weights(self) -> bytes:
@@ -142,20 +141,10 @@ def real_numbers(values: np.ndarray | Sequence[float]) -> bytes:
     return np.ascontiguousarray(values, "<f4").tobytes()
 
 
-def float_weights(values: np.ndarray, half: bool) -> bytes:
-    """Return the bytes of float weights, padded to whole words, after their type tag."""
-    if not half:
-        return struct.pack("<I", 0) + real_numbers(values)
-    return struct.pack("<I", _HALF) + _pad_to_word(np.ascontiguousarray(values, "<f2").tobytes())
-
-
-def integer_weights(values: np.ndarray) -> bytes:
-    """Return the bytes of int8 weights."""
-    return struct.pack("<I", _INT8) + _pad_to_word(np.ascontiguousarray(values, np.int8).tobytes())
-
-
-def _pad_to_word(data: bytes) -> bytes:
-    return data + bytes(-len(data) % 4)
+def tagged_weights(values: np.ndarray, kind: str) -> bytes:
+    """Return the bytes of weights of a type ("<f4", "<f2" or "i1"), padded to whole words, after its tag."""
+    data = np.ascontiguousarray(values, kind).tobytes()
+    return struct.pack("<I", _TAGS[kind]) + data + bytes(-len(data) % 4)
 
 
 def _unique(name: str, fresh: FreshNames) -> str:
@@ -169,21 +158,14 @@ def identifier(name: str) -> str:
     return re.sub(r"[^0-9A-Za-z_]", "_", name)
 
 
-def _parameter_text(number: int, value: Value) -> str:
-    if isinstance(value, (int, float)):
-        return f"{number}={_number_text(value)}"
-    return f"{_ARRAY - number}=" + ",".join([str(len(value)), *map(_number_text, value)])
+def _parameter_words(number: int, value: Value) -> list[int | float]:
+    """Return a parameter as the numbers of a binary file: its number, then the value, or the length and the values of an array."""
+    return [number, value] if isinstance(value, (int, float)) else [_ARRAY - number, len(value), *value]
 
 
-def _number_text(value: int | float) -> str:
+def _word_text(value: int | float) -> str:
     """Return the text of a number; floats have a decimal point, by which ncnn recognizes them."""
     return format(value, ".8e") if isinstance(value, float) else str(value)
-
-
-def _parameter_bytes(number: int, value: Value) -> bytes:
-    if isinstance(value, (int, float)):
-        return struct.pack("<i", number) + _word_bytes(value)
-    return struct.pack("<2i", _ARRAY - number, len(value)) + b"".join(map(_word_bytes, value))
 
 
 def _word_bytes(value: int | float) -> bytes:

@@ -13,7 +13,7 @@ from n2d2py.exports.model_file import NoForm, real_weights, write_network
 from n2d2py.graph import QuantGraph, QuantNode, Shape, Weighted, axis_along
 from n2d2py.registry import Registry
 from n2d2py_ncnn.arithmetic import inverse_scales
-from n2d2py_ncnn.file import NcnnNetwork, NetworkFile, Value, float_weights, integer_weights, real_numbers
+from n2d2py_ncnn.file import NcnnNetwork, NetworkFile, Value, real_numbers, tagged_weights
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def limit_layers(graph: QuantGraph, node: QuantNode, saturates: bool) -> list[Nc
     )
 
 
-def function_layers(function: functions.FunctionRow) -> list[NcnnStep] | None:
-    """Return the layers of a function; None if ncnn has none."""
+def function_layers(function: functions.FunctionRow) -> list[NcnnStep]:
+    """Return the layers of a function. Raise NoForm if ncnn does not have it."""
     if type(function) is functions.FUNCTIONS.get(function.kind) and function.kind in _PLAIN:
         return [_PLAIN[function.kind]]
     if isinstance(function, functions.Clip):
@@ -89,7 +89,7 @@ def function_layers(function: functions.FunctionRow) -> list[NcnnStep] | None:
         return [NcnnStep("SELU", {0: float(function.alpha), 1: float(function.gain)})]
     if isinstance(function, (functions.Gelu, functions.GeluTanh)):
         return [NcnnStep("GELU", {0: int(isinstance(function, functions.GeluTanh))})]
-    return None
+    raise NoForm(f"the function {function}")
 
 
 def scale_layer(factor: float) -> NcnnStep:
@@ -114,24 +114,13 @@ _SCALES, _REQUANTIZED = 1, 101
 """Values of int8_scale_term: scales after the weights, and also one of the result."""
 
 
-@dataclass(frozen=True)
-class RealOrIntegers:
-    """Weights and bias of a layer.
-
-    Attributes:
-        weights: integers (O, ...) with `scales`, else floats.
-        bias: (O), float32.
-        scales: (O), float64, of the weights; None for float weights.
-    """
-
-    weights: np.ndarray
-    bias: np.ndarray
-    scales: np.ndarray | None = None
+Constants = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+"""Weights (O, ...), bias (O, float32), and the scales of integer weights (O, float64), None for real ones."""
 
 
 def dims(shape: Shape) -> dict[int, int]:
     """Return the sizes of a blob as parameters of Input, Reshape and MemoryData: width, height, channels."""
-    return dict(zip({2: (0,), 3: (1, 0), 4: (2, 1, 0)}[len(shape)], shape[1:], strict=True))
+    return dict(enumerate(shape[:0:-1]))
 
 
 class NcnnLayers:
@@ -192,9 +181,9 @@ class NcnnLayers:
         return [self.blobs[name] for name in node.inputs]
 
     def steps(self, node: QuantNode) -> list[NcnnStep]:
-        """Return the layers that follow a layer: its activation, or its integer limits. Raise NoForm as `function`."""
+        """Return the layers that follow a layer: its activation, or its integer limits. Raise NoForm as `function_layers`."""
         if node.activation is not None:
-            return self.function(node.activation)
+            return function_layers(node.activation)
         if self.graph.type(node.output).is_float:
             return []
         kind, readers = self.graph.type(node.output), self.graph.consumers(node.output)
@@ -202,13 +191,6 @@ class NcnnLayers:
         rounding = rounding_layers(kind.scale) if real and self.round_blobs and kind.bits == 8 else []
         self.rounded += bool(rounding)
         return [*limit_layers(self.graph, node, real), *rounding]
-
-    def function(self, function) -> list[NcnnStep]:
-        """Return the layers of a function. Raise NoForm if ncnn does not have it."""
-        unary = function_layers(function)
-        if unary is None:
-            raise NoForm(f"the function {function}")
-        return unary
 
     def add(
         self, node: QuantNode, *layers: NcnnStep, inputs: Sequence[str] | None = None, steps: Sequence[NcnnStep] | None = None
@@ -243,19 +225,19 @@ class NcnnLayers:
         scales = real_weights(self.graph, node).scales
         return groups == 1 or len(scales) == 1 or bool((_by_group(scales, groups) == scales.reshape(groups, -1).T).all())
 
-    def constants(self, node: QuantNode) -> RealOrIntegers:
+    def constants(self, node: QuantNode) -> Constants:
         """Return the constants of a weighted layer. Raise NoForm if ncnn does not have integers of this width."""
         if self.graph.is_float(node):
             if self.graph.bits > 0:
                 self.real.append(node.name)
             weights, bias = node.params["weights"], node.params["bias"]
-            return RealOrIntegers(self.real_values(weights), bias.astype(np.float32))
+            return self.real_values(weights), bias.astype(np.float32), None
         if not isinstance(node.form, Weighted):
             raise NoForm(f"{node.op.kind} between integers and real numbers")
         real, kind = real_weights(self.graph, node), self.graph.type(node.inputs[0])
         if not self.runs_in_integers(node):
             self.real.append(node.name)
-            return RealOrIntegers(self.real_values(real.real_weights), real.real_bias)
+            return self.real_values(real.real_weights), real.real_bias, None
         if kind.bits != 8 or not kind.signed or kind.zero_point or kind.qmax != 127:
             text = f"{kind.name} with the zero point {kind.zero_point}" if kind.zero_point else f"{kind.name} up to {kind.qmax}"
             raise NoForm(f"it multiplies '{node.inputs[0]}', which is {text}", _SYMMETRIC)
@@ -265,7 +247,7 @@ class NcnnLayers:
         if 127 * int(sums.max(initial=0)) >= 2**31:
             raise NoForm("sums beyond 32 bits")
         self.integer.append(node.name)
-        return RealOrIntegers(real.weights, real.real_bias, np.broadcast_to(real.scales, len(real.bias)))
+        return real.weights, real.real_bias, np.broadcast_to(real.scales, len(real.bias))
 
     def real_values(self, weights: np.ndarray) -> np.ndarray:
         """Return weights as float32. Raise NoForm for weights beyond the range of requested half precision."""
@@ -282,37 +264,29 @@ class NcnnLayers:
             and all(one.op.kind == "Conv" and self.runs_in_integers(one) for one in readers)
         )
 
-    def add_weighted(
-        self,
-        node: QuantNode,
-        kind: str,
-        constants: RealOrIntegers,
-        parameters: dict[int, Value],
-        groups: int = 1,
-        stays: bool = False,
-    ) -> None:
-        """Add a weighted layer; `stays`: its result may stay in integers. The first step becomes its activation."""
-        steps, scales = self.steps(node), constants.scales
-        if steps and steps[0].fused is not None:
-            number, numbers = steps[0].fused
-            parameters[9] = number
+    def add_weighted(self, node: QuantNode, kind: str, constants: Constants, parameters: dict[int, Value]) -> None:
+        """Add a weighted layer; the first step after it becomes its activation."""
+        weights, bias, scales = constants
+        steps, groups = self.steps(node), getattr(node.op, "groups", 1)
+        if steps and (fused := steps[0].fused) is not None:
+            parameters[9], numbers = fused
             if numbers:
                 parameters[10] = numbers
             steps = steps[1:]
         if scales is None:
             self.halves += 1
-            stored = [float_weights(constants.weights, self.half), real_numbers(constants.bias)]
+            stored = [tagged_weights(weights, "<f2" if self.half else "<f4"), real_numbers(bias)]
         else:
-            requantized = stays and not steps and self.requantizes(node)
+            requantized = node.op.kind == "Conv" and not steps and self.requantizes(node)
             self.unpacked |= groups > 1
             parameters[8] = _REQUANTIZED if requantized else _SCALES
-            if groups > 1:
-                scales = _by_group(scales, groups)
-            ends = [self.graph.type(node.inputs[0]).scale, *([self.graph.type(node.output).scale] if requantized else [])]
-            stored = [integer_weights(constants.weights), real_numbers(constants.bias), real_numbers(inverse_scales(scales))]
-            stored += [real_numbers(inverse_scales(np.array([scale]))) for scale in ends]
-            if requantized:
-                self.stored.append(node.output)
+            ends = [node.inputs[0], *([node.output] if requantized else [])]
+            each = [
+                _by_group(scales, groups) if groups > 1 else scales,
+                *(np.array([self.graph.type(end).scale]) for end in ends),
+            ]
+            stored = [tagged_weights(weights, "i1"), real_numbers(bias), *(real_numbers(inverse_scales(one)) for one in each)]
+            self.stored += ends[1:]
         self.add(node, NcnnStep(kind, parameters, tuple(stored)), steps=steps)
 
 
@@ -324,57 +298,37 @@ LOWERINGS: Registry[Callable[[NcnnLayers, QuantNode], None]] = Registry("the ncn
 """Functions by operator kind that write a layer, or raise NoForm."""
 
 
-def _window(kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> dict[int, Value]:
-    """Return the parameters that convolutions share; ncnn has the horizontal ones first."""
-    return {1: kernel[1], 11: kernel[0], 2: dilation[1], 12: dilation[0], 3: stride[1], 13: stride[0]}
-
-
-def _pad_parameters(pads: Sequence[int]) -> dict[int, Value]:
-    top, left, bottom, right = pads
-    return {4: left, 14: top, 15: right, 16: bottom}
-
-
-@LOWERINGS.declare("Conv")
+@LOWERINGS.declare("Conv", "Deconv")
 def _conv(layers: NcnnLayers, node: QuantNode) -> None:
-    op = node.op
+    """Write a convolution, or a transposed one, which ncnn only has in floating point; it has horizontal parameters first."""
+    op, transposed = node.op, node.op.kind == "Deconv"
     if len(node.inputs) > 1:
         raise NoForm("a convolution that adds its second input")
-    if min(op.pads) < 0:
-        raise NoForm("its pads are negative")
-    constants = layers.constants(node)
-    parameters = {0: len(constants.bias), 5: 1, 6: constants.weights.size}
-    parameters |= {**_window(constants.weights.shape[2:], op.stride, op.dilation), **_pad_parameters(op.pads)}
+    if min(op.pads[:2] if transposed else op.pads) < 0:
+        raise NoForm(f"its {'first ' * transposed}pads are negative")
+    constants = weights, bias, _ = layers.constants(node)
+    (high, wide), (dy, dx), (sy, sx) = weights.shape[2:], op.dilation, op.stride
+    top, left, bottom, right = (max(pad, 0) for pad in op.pads)
+    parameters: dict[int, Value] = {0: len(bias), 1: wide, 11: high, 2: dx, 12: dy, 3: sx, 13: sy, 5: 1, 6: weights.size}
+    parameters |= {4: left, 14: top, 15: right, 16: bottom}
+    if transposed:
+        parameters |= {18: max(-op.pads[3], 0), 19: max(-op.pads[2], 0)}
     if op.groups > 1:
         parameters[7] = op.groups
-    kind = "Convolution" if op.groups == 1 else "ConvolutionDepthWise"
-    layers.add_weighted(node, kind, constants, parameters, op.groups, stays=True)
+    kind = f"{'Deconvolution' if transposed else 'Convolution'}{'DepthWise' * (op.groups > 1)}"
+    layers.add_weighted(node, kind, constants, parameters)
 
 
 @LOWERINGS.declare("Fc")
 def _fc(layers: NcnnLayers, node: QuantNode) -> None:
-    constants = layers.constants(node)
-    layers.add_weighted(node, "InnerProduct", constants, {0: len(constants.bias), 1: 1, 2: constants.weights.size})
-
-
-@LOWERINGS.declare("Deconv")
-def _deconv(layers: NcnnLayers, node: QuantNode) -> None:
-    """Write a transposed convolution in floating point; ncnn has no integer one."""
-    op, constants = node.op, layers.constants(node)
-    if min(op.pads[:2]) < 0:
-        raise NoForm("its first pads are negative")
-    pads, more = [max(pad, 0) for pad in op.pads], [max(-pad, 0) for pad in op.pads]
-    parameters = {0: len(constants.bias), 5: 1, 6: constants.weights.size, 18: more[3], 19: more[2]}
-    parameters |= {**_window(constants.weights.shape[2:], op.stride, op.dilation), **_pad_parameters(pads)}
-    if op.groups > 1:
-        parameters[7] = op.groups
-    layers.add_weighted(node, "Deconvolution" if op.groups == 1 else "DeconvolutionDepthWise", constants, parameters)
+    constants = weights, bias, _ = layers.constants(node)
+    layers.add_weighted(node, "InnerProduct", constants, {0: len(bias), 1: 1, 2: weights.size})
 
 
 @LOWERINGS.declare("Affine")
 def _affine(layers: NcnnLayers, node: QuantNode) -> None:
-    constants = layers.constants(node)
-    gains = constants.weights.reshape(-1)
-    layers.add(node, NcnnStep("Scale", {0: len(gains), 1: 1}, (real_numbers(gains), real_numbers(constants.bias))))
+    gains, bias, _ = layers.constants(node)
+    layers.add(node, NcnnStep("Scale", {0: gains.size, 1: 1}, (real_numbers(gains), real_numbers(bias))))
 
 
 @LOWERINGS.declare("Pool")
@@ -409,7 +363,7 @@ def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
             after = [shift_layer(sum(shifts))]
     if euclidean:
         inputs = [layers.add_before(node, "BinaryOp", [blob, blob], {0: _MULTIPLY}) for blob in inputs]
-        after = layers.function(functions.Sqrt())
+        after = function_layers(functions.Sqrt())
     if len(inputs) == 1:
         return layers.add(node, *after, inputs=inputs)
     current = inputs[0]
@@ -428,7 +382,7 @@ def _concat(layers: NcnnLayers, node: QuantNode) -> None:
 
 @LOWERINGS.declare("Activation")
 def _function(layers: NcnnLayers, node: QuantNode) -> None:
-    layers.add(node, *layers.function(node.op.function))
+    layers.add(node, *function_layers(node.op.function))
 
 
 @LOWERINGS.declare("Softmax")

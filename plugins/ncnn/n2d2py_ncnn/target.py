@@ -23,7 +23,7 @@ from n2d2py.ini import ExportParameters, Kind, parameter
 from n2d2py.runtime.runner import STEP_SLACK, PackageRunner, stack_samples
 from n2d2py_ncnn.arithmetic import is_integer_layer, with_ncnn
 from n2d2py_ncnn.codes import CODES
-from n2d2py_ncnn.file import NcnnNetwork, identifier
+from n2d2py_ncnn.file import identifier
 from n2d2py_ncnn.layers import NcnnLayers, write_model
 
 _UNROUNDED_SLACK = 8.5 / 255
@@ -178,14 +178,13 @@ class NcnnTarget(Target[NcnnLayers]):
 
     def write(self, prepared: Prepared[NcnnLayers], folder: Path) -> None:
         request, network = prepared.request, prepared.result.network
-        path = folder / model_file(request.graph.name, "param")
+        path, arrays = folder / model_file(request.graph.name, "param"), NcnnParameters.of(request.parameters).model_array
         write_text(path, network.text())
         path.with_suffix(".bin").write_bytes(network.weights())
-        if NcnnParameters.of(request.parameters).model_array:
+        if arrays:
             path.with_suffix(".param.bin").write_bytes(network.binary())
-            _write_headers(path, network)
         write_arrays(request.stimuli, folder)
-        _write_readme(folder, request, prepared.result, path.stem)
+        _write_texts(prepared, path, arrays)
 
 
 def _warn_without_effect(request: ExportRequest, layers: NcnnLayers) -> None:
@@ -202,31 +201,21 @@ def _variable(file: str) -> str:
     return re.sub(r"[^0-9A-Za-z]", "_", file)
 
 
-_TEMPLATES = Path(__file__).parent / "templates"
-_NAMES = {"variable": _variable, "identifier": identifier}
+def _write_texts(prepared: Prepared[NcnnLayers], path: Path, arrays: bool) -> None:
+    """Write the README and, with `arrays`, the C headers for the file `path`."""
+    graph, model, stem = prepared.request.graph, prepared.result, path.stem
+    network = model.network
+    values: dict[str, Any] = {"stem": stem, "network": network, "variable": _variable, "identifier": identifier}
 
+    def write(file: Path, template: str, **more: Any) -> None:
+        write_rendered(file, Path(__file__).parent / "templates" / template, **values, **more)
 
-def _write_headers(path: Path, network: NcnnNetwork) -> None:
-    blobs = {name: number for number, name in enumerate(network.blobs)}
-    files = [(f"{path.stem}.param.bin", network.binary()), (f"{path.stem}.bin", network.weights())]
-    arrays = [(name, hex_rows(data, ",")) for name, data in files]
-    write_rendered(path.with_suffix(".id.h"), _TEMPLATES / "model.id.h", stem=path.stem, network=network, blobs=blobs, **_NAMES)
-    write_rendered(path.with_suffix(".mem.h"), _TEMPLATES / "model.mem.h", stem=path.stem, files=arrays, **_NAMES)
-
-
-def _write_readme(folder: Path, request: ExportRequest, model: NcnnLayers, stem: str) -> None:
-    graph = request.graph
-    write_rendered(
-        folder / "README.md",
-        _TEMPLATES / "README.md",
-        graph=graph,
-        network=model.network,
-        made=model,
-        stem=stem,
-        half=model.half,
-        ports=[(way, name, tuple(graph.shape(name)[1:])) for way, name in graph_ports(graph)],
-        first=model.blobs[graph.inputs[0]],
-        last=model.blobs[graph.outputs[0]],
-        arrays=NcnnParameters.of(request.parameters).model_array,
-        **_NAMES,
-    )
+    if arrays:
+        blobs = {name: number for number, name in enumerate(network.blobs)}
+        files = [(f"{stem}.param.bin", network.binary()), (f"{stem}.bin", network.weights())]
+        write(path.with_suffix(".id.h"), "model.id.h", blobs=blobs)
+        write(path.with_suffix(".mem.h"), "model.mem.h", files=[(name, hex_rows(data, ",")) for name, data in files])
+    ports = [(way, name, tuple(graph.shape(name)[1:])) for way, name in graph_ports(graph)]
+    first, last = model.blobs[graph.inputs[0]], model.blobs[graph.outputs[0]]
+    own = {"graph": graph, "made": model, "half": model.half, "ports": ports, "first": first, "last": last, "arrays": arrays}
+    write(path.with_name("README.md"), "README.md", **own)

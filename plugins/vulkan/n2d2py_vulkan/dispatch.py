@@ -145,24 +145,11 @@ class GpuLayer:
 
     def __post_init__(self) -> None:
         self.op: Any = self.node.op
-        self.inputs, self.output = [self.graph.type(name) for name in self.node.inputs], self.graph.type(self.node.output)
-
-    def shape(self, index: int) -> Shape:
-        return self._view(self.node.inputs[index])[1]
-
-    @property
-    def output_shape(self) -> Shape:
-        return self._view(self.node.output)[1]
-
-    def plane(self, index: int) -> Plane:
-        return self._view(self.node.inputs[index])[0]
-
-    @property
-    def output_plane(self) -> Plane:
-        return self._view(self.node.output)[0]
-
-    def _view(self, name: str) -> tuple[Plane, Shape]:
-        return self.views.get(name) or (self.plan.planes[name], self.graph.shape(name))
+        names = (*self.node.inputs, self.node.output)
+        *self.inputs, self.output = map(self.graph.type, names)
+        views = [self.views.get(name) or (self.plan.planes[name], self.graph.shape(name)) for name in names]
+        *self.planes, self.output_plane = (plane for plane, _ in views)
+        *self.shapes, self.output_shape = (shape for _, shape in views)
 
     def kind(self, kind: NumType, most_bytes: int = 2) -> int:
         """Kind of the elements of a tensor. Raise NoShader for floating point and for integers of more than `most_bytes`
@@ -175,21 +162,16 @@ class GpuLayer:
     def operand(self, index: int = 0, suffix: str = "", zero: int = 0) -> dict[str, int]:
         """Return the constants of an input with a zero point: Height, Width, Stride, Pitch (bytes), Kind, Aligned, Zero."""
         return {
-            **self._geometry(self.node.inputs[index], f"In{{}}{suffix}"),
+            **_geometry(self.planes[index], self.shapes[index], f"In{{}}{suffix}"),
             f"InKind{suffix}": self.kind(self.inputs[index]),
             f"InZero{suffix}": zero,
         }
 
     def result(self) -> dict[str, int]:
         """Return the constants of the output."""
-        geometry = self._geometry(self.node.output, "Out{}")
+        geometry = _geometry(self.output_plane, self.output_shape, "Out{}")
         kind = {"OutKind": self.kind(self.output, 4), "Channels": channels(self.output_shape)}
         return {**geometry, **kind, **self.limits(0 if self.node.zero_in_bias else self.output.zero_point)}
-
-    def _geometry(self, name: str, named: str) -> dict[str, int]:
-        plane, shape = self._view(name)
-        sizes = {"Height": height(shape), "Width": width(shape), "Stride": plane.stride, "Pitch": plane.line_bytes}
-        return {named.format(key): value for key, value in {**sizes, "Aligned": is_aligned(plane)}.items()}
 
     def limits(self, zero: int) -> dict[str, int]:
         """Low, High and Zero of the result: limits before the zero point is added, and the zero point."""
@@ -198,7 +180,7 @@ class GpuLayer:
 
     def places(self, index: int = 0, second: int = 0) -> tuple[int, int, int]:
         """Return the bytes of the arena where two inputs and the output begin."""
-        return self.plane(index).offset, self.plane(second).offset, self.output_plane.offset
+        return self.planes[index].offset, self.planes[second].offset, self.output_plane.offset
 
     def check(self, is_wide: bool) -> None:
         """Raise NoShader for a layer that no shader can compute; `is_wide`: its shader has sums of 64 bits."""
@@ -212,6 +194,11 @@ class GpuLayer:
         alias = self.plan.op(self.node.name).aliases
         if any(overlaps(self.plan.planes[name], self.output_plane) for name in self.node.inputs if name != alias):
             raise NoShader("its output overlaps an input, and invocations have no order")
+
+
+def _geometry(plane: Plane, shape: Shape, named: str) -> dict[str, int]:
+    sizes = {"Height": height(shape), "Width": width(shape), "Stride": plane.stride, "Pitch": plane.line_bytes}
+    return {named.format(key): value for key, value in {**sizes, "Aligned": is_aligned(plane)}.items()}
 
 
 def type_limits(kind: NumType) -> tuple[int, int]:

@@ -69,7 +69,7 @@ def elemwise(layer: GpuLayer) -> Sequence[Dispatch]:
     constants = _sum_constants(layer, form.multipliers.tolist(), int(form.offset[0]) if op.operation == "Sum" else 0)
     for index, suffix in enumerate(("", "1")):
         constants |= layer.operand(index, suffix, layer.inputs[index].zero_point)
-        constants[f"Repeated{suffix}"] = channels(layer.shape(index)) < channels(layer.output_shape)
+        constants[f"Repeated{suffix}"] = channels(layer.shapes[index]) < channels(layer.output_shape)
     rescale = parameters(layer.node.rescale, is_wide=True)
     return [_elements(layer, _OPERATIONS[op.operation], constants, rescale, layer.places(0, 1))]
 
@@ -115,7 +115,7 @@ def resize(layer: GpuLayer) -> Sequence[Dispatch]:
 
 
 def _bilinear(layer: GpuLayer) -> Dispatch:
-    plane, shape, size = layer.plane(0), layer.output_shape, layer.shape(0)[2:]
+    plane, shape, size = layer.planes[0], layer.output_shape, layer.shapes[0][2:]
     axes = zip(size, shape[2:], (plane.line_bytes, plane.stride), layer.op.integer_weights(size), strict=True)
     tables = []
     for before, after, step, weights in axes:
@@ -145,7 +145,7 @@ def _rows(layer: GpuLayer, name: str, rows: int, first: int = 0, length: int = 0
 def concat(layer: GpuLayer) -> Sequence[Dispatch]:
     """Return a copy of each operand to its channels, or its part of each row, rescaled where its type differs."""
     op, name, copies, first = layer.op, layer.node.output, [], 0
-    shapes = [layer.shape(index) for index in range(len(layer.inputs))]
+    shapes = layer.shapes
     by_pixels = op.concatenates_pixels(layer.output_shape)
     lengths = [channels(shape) for shape in shapes] if by_pixels else op.lengths(shapes, layer.node)
     rows = elements(layer.output_shape) // sum(lengths)
@@ -185,7 +185,7 @@ def move(layer: GpuLayer) -> Sequence[Dispatch]:
     op = layer.op
     if op.kind == "IndexSelect":
         fill, op = int(op.stored_fill(layer.output)), replace(op, fill=0.0)
-    shape, plane = layer.shape(0), layer.plane(0)
+    shape, plane = layer.shapes[0], layer.planes[0]
     c, y, x = np.ogrid[: channels(shape), : height(shape), : width(shape)]
     places = y * plane.line_bytes + x * plane.stride + c * layer.inputs[0].bytes
     moved = op.run([places.reshape(1, *shape[1:]) + 1], layer.node)[0].astype(np.int64) - 1
@@ -241,7 +241,7 @@ def softmax(layer: GpuLayer) -> Sequence[Dispatch]:
     """Add shares by fixed-point division."""
     if layer.node.rescale is not None:
         raise NoShader("its shares are divided in floating point")
-    form, (outer, size, inner) = layer.node.form_as(Exponentials), layer.op.rows(layer.shape(0))
+    form, (outer, size, inner) = layer.node.form_as(Exponentials), layer.op.rows(layer.shapes[0])
     low, high = words(int(form.numerator[0]))
     constants = {"Rows": outer * inner, "Size": size, "Inner": inner, "NumeratorLow": low, "NumeratorHigh": high}
     powers = form.powers.astype(np.int32)
@@ -265,7 +265,7 @@ def normalize(layer: GpuLayer) -> Sequence[Dispatch]:
     gains[:, 2] = form.gains
     low, high = words(int(form.epsilon[0]))
     constants = {
-        "Rows": elements(layer.shape(0)) // layer.op.size,
+        "Rows": elements(layer.shapes[0]) // layer.op.size,
         "Size": layer.op.size,
         "Centred": layer.op.centred,
         "EpsilonLow": low,
@@ -292,8 +292,8 @@ def matrix_product(layer: GpuLayer) -> Sequence[Dispatch]:
         **layer.operand(0, "", layer.inputs[0].zero_point),
         **layer.operand(1, "1", layer.inputs[1].zero_point),
         **layer.result(),
-        "InAligned": _are_words(layer.plane(0).offset, firsts[0], *left),
-        "InAligned1": _are_words(layer.plane(1).offset, firsts[1], *right),
+        "InAligned": _are_words(layer.planes[0].offset, firsts[0], *left),
+        "InAligned1": _are_words(layer.planes[1].offset, firsts[1], *right),
         "ByColumns": right[-1] != layer.inputs[1].bytes,
         "Batch": batch[-1],
         "Rows": op.left[-2],

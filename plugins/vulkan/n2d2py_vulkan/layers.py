@@ -182,7 +182,7 @@ def _depthwise(layer: GpuLayer, weights: np.ndarray, kernel: dict[str, int]) -> 
 def fully_connected(layer: GpuLayer) -> Sequence[Dispatch]:
     """Return a convolution whose window is the whole input; of one position where the lines of the input follow each other."""
     weights = _bytes(layer)
-    shape, source = layer.shape(0), layer.plane(0)
+    shape, source = layer.shapes[0], layer.planes[0]
     size = (channels(shape), height(shape), width(shape))
     images = weights.reshape(len(weights), *size)
     if source.line_bytes != source.stride * size[2]:
