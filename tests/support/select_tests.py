@@ -29,6 +29,7 @@ FOLDERS = {
     "n2d2py/runtime": ("api", "e2e/test_models.py"),
     "n2d2py/stages": ("api", "e2e/test_calibration.py", "e2e/test_models.py"),
     "params": ("export/test_parameters.py",),
+    "plugins": ("packaging/test_wheel.py",),
 }
 """Folder -> the tests of what it holds; a folder that is not listed has tests of the same name."""
 TOO_MANY = 8
@@ -62,12 +63,13 @@ def tests_for(name: str) -> list[str]:
         return of_helper(path.stem)
     if path.parts[0] == "tests":
         return [path.as_posix()]
-    parents = [Path(*path.parts[:2])] if path.parts[0] == "plugins" else path.parents
+    in_plugin = path.parts[0] == "plugins" and len(path.parts) > 2
+    parents = [Path(*path.parts[:2])] if in_plugin else path.parents
     folders = [one for one in parents if one.as_posix() in FOLDERS or (one.name and (ROOT / "tests" / one.name).is_dir())]
     listed = FOLDERS.get(folders[0].as_posix(), (folders[0].name,)) if folders else ()
     found = [f"tests/{one}" for one in listed]
     if path.suffix in (".hpp", ".py"):
-        module = Path(*path.parts[2:]) if path.parts[0] == "plugins" else path
+        module = Path(*path.parts[2:]) if in_plugin else path
         names = [path.name if path.suffix == ".hpp" else ".".join(module.with_suffix("").parts)]
         if path.parts[:2] == ("n2d2py", "operators"):  # tests import operators from support.ops
             names += re.findall(r"^class ([A-Z]\w+)", (ROOT / path).read_text("utf-8"), re.MULTILINE)

@@ -102,28 +102,15 @@ class VulkanProject(Project):
 
     # ---- tables of the device ----------------------------------------------------------------------
     @cached_property
-    def _linked(self) -> tuple[np.ndarray, dict[int, tuple[int, int]]]:
-        """The constants of all dispatches, int32, and the quads where weights and parameters of each dispatch begin."""
-        parts: list[np.ndarray] = [np.zeros(_QUAD, np.int32)]
-        numbers: dict[bytes, int] = {}
-        length = _QUAD
-
-        def placed(values: np.ndarray) -> int:
-            nonlocal length
-            key = values.tobytes()
-            if not key:
-                return 0
-            if key not in numbers:
-                numbers[key] = length
-                filled = zero_padded(values.reshape(-1).astype(np.int32), round_up(values.size, _QUAD))
-                parts.append(filled)
-                length += filled.size
-            return numbers[key]
-
-        places = {}
-        for one in self._every:
-            places[id(one)] = (placed(one.weights) // _QUAD, placed(one.parameters) // _QUAD)
-        return np.concatenate(parts), places
+    def _linked(self) -> tuple[np.ndarray, dict[bytes, int]]:
+        """The constants of all dispatches, int32, and by the bytes of weights or parameters the quad where they begin; 0 for none."""
+        parts, quads, length = [np.zeros(_QUAD, np.int32)], {b"": 0}, _QUAD
+        for values in (values for one in self._every for values in (one.weights, one.parameters)):
+            if (key := values.tobytes()) not in quads:
+                quads[key] = length // _QUAD
+                parts.append(zero_padded(values.reshape(-1).astype(np.int32), round_up(values.size, _QUAD)))
+                length += parts[-1].size
+        return np.concatenate(parts), quads
 
     @cached_property
     def _every(self) -> list[Dispatch]:
@@ -178,7 +165,7 @@ class VulkanProject(Project):
                 continue
             waits = _meet(inputs, written) or _meet([output], [*read, *written])
             for one in self.dispatches.get(name, ()):
-                places = (*one.places, *self._linked[1][id(one)])
+                places = (*one.places, *(self._linked[1][values.tobytes()] for values in (one.weights, one.parameters)))
                 steps.append(StepView(layer.name, pipelines[self._pipeline(one)], one.groups, places, waits))
                 read, written = ([], []) if waits else (read, written)
                 waits = False
