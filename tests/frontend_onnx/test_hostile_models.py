@@ -71,15 +71,20 @@ def _function(name: str, *calls: str) -> onnx.FunctionProto:
 
 
 @pytest.mark.parametrize(
-    "functions, text",
+    "functions, code, text",
     [
-        ([_function("f0", "f0")], "'f0' calls itself"),
-        ([_function("f0", "f1"), _function("f1", "f0")], "calls itself"),
-        ([*(_function(f"f{i}", f"f{i + 1}", f"f{i + 1}") for i in range(32)), _function("f32", "Relu")], "4,294,967,296 nodes"),
+        ([_function("f0", "f0")], "E302", "cannot be inlined"),
+        ([_function("f0", "f1"), _function("f1", "f0")], "E302", "cannot be inlined"),
+        (
+            [*(_function(f"f{i}", f"f{i + 1}", f"f{i + 1}") for i in range(15)), _function("f15", "Relu")],
+            "E302",
+            "32,768 nodes",
+        ),
+        ([*(_function(f"f{i}", f"f{i + 1}", f"f{i + 1}") for i in range(32)), _function("f32", "Relu")], "E317", "functions"),
     ],
 )
-def test_functions_that_grow_without_end(functions, text, tmp_path):
-    refused(save(tmp_path, [NODE("f0", ["x"], ["y"], domain="d")], functions=functions), "E302", text)
+def test_functions_that_grow_without_end(functions, code, text, tmp_path):
+    refused(save(tmp_path, [NODE("f0", ["x"], ["y"], domain="d")], functions=functions), code, text)
 
 
 def test_chains_without_end(tmp_path):
