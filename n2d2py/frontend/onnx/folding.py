@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper, shape_inference
+from onnx import helper
 
 from n2d2py.contracts.onnx.skeleton import has_graphs
 from n2d2py.contracts.onnx.tensors import Unsupported
@@ -18,8 +18,6 @@ _ARITHMETIC = "Constant ConstantOfShape Equal Expand Gather Greater If Less Not 
 SHAPE_ARITHMETIC = (*SHAPE_READERS, *_ARITHMETIC.split())
 """Operators that exporters use to compute shapes; they need no converter if they are folded."""
 
-_MAX_ELEMENTS = 1 << 26
-"""Largest folded constant in elements: 256 MiB of float32."""
 MAX_SHAPE_SIZE = 1 << 12
 """Largest number of elements of a constant that determines a result shape."""
 MAX_GROWTH = 1 << 25
@@ -60,24 +58,8 @@ _CORRECTIONS = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_ele
 """Replacements of incorrect reference implementations."""
 
 
-def _check_size(model: onnx.ModelProto, known: Mapping[str, np.ndarray], room: int) -> None:
-    """Raise Unsupported if the inferred results of the model have more than `room` elements."""
-    sized = onnx.ModelProto()
-    sized.CopyFrom(model)
-    small = {name: value for name, value in known.items() if value.size <= MAX_SHAPE_SIZE and value.dtype.kind in "iuf"}
-    sized.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in small.items())
-    del sized.graph.input[:]  # the inference does not read initializers that are inputs too
-    sized.graph.input.extend(value for value in model.graph.input if value.name not in small)
-    shapes = [value.type.tensor_type.shape.dim for value in shape_inference.infer_shapes(sized).graph.output]
-    count = sum(prod(size.dim_value for size in dims) for dims in shapes if all(size.HasField("dim_value") for size in dims))
-    if count > min(_MAX_ELEMENTS, room):
-        raise Unsupported(f"its constant value would have {count:,} elements", "check the shapes in the model")
-
-
-def evaluate(
-    proto: onnx.NodeProto, values: Sequence[np.ndarray | None], opset: int, room: int = _MAX_ELEMENTS
-) -> list[np.ndarray]:
-    """Return the outputs of a node for input values (None: absent), limited to `room` elements.
+def evaluate(proto: onnx.NodeProto, values: Sequence[np.ndarray | None], opset: int) -> list[np.ndarray]:
+    """Return the outputs of a node for input values (None: absent).
 
     Raises Unsupported: the node cannot be evaluated.
     """
@@ -91,7 +73,6 @@ def evaluate(
     names = [name for name in proto.output if name]
     graph = helper.make_graph([proto], "fold", inputs, [onnx.ValueInfoProto(name=name) for name in names])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    _check_size(model, known, room)
     if proto.op_type in _FLATTENED and opset < _SINGLE_AXIS_OPSET:
         return [_flattened_softmax(proto, np.asarray(values[0]))]
     try:

@@ -210,10 +210,12 @@ class _Walk:
             return False
         shapes = {name: np.broadcast_to(np.float32(), builder.dims_of(name)) for name in unknown}
         values = [shapes.get(name, builder.constants.get(name)) for name in proto.input]
-        results = folding.evaluate(proto, values, builder.model.opset, self._room)
+        results = folding.evaluate(proto, values, builder.model.opset)
         self._batch.fold(proto, values, results, builder.model.opset)
+        self._room -= sum(value.size for value in results)
+        if self._room < 0:
+            raise Unsupported(f"its constant value has {results[0].size:,} elements", "check the shapes in the model")
         for name, value in zip(proto.output, results, strict=True):
-            self._room -= value.size
             if name:
                 value.setflags(write=False)
                 builder.constants[name] = value
