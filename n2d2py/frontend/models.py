@@ -63,7 +63,7 @@ def load_tflite(path: str | Path, options: ImportOptions = ImportOptions()) -> O
             order = f"the {rows} channels of each value next to each other, the transpose of the file"
             text = "%s: input '%s' of %d x %d has %d channels of %d values: the exported function takes %s"
             log.notice(text, model.path, tensor.name, rows, columns, rows, columns, order)
-    if states := translation.variables.states:
+    if states := translation.states:
         log.notice("%s: variables are kept between calls: %s", model.path, ", ".join(name for name, _ in states))
     stored = [one for one in inputs if one.is_quantized]
     types = {one.name: stored_type(one.dtype, float(one.scale[0]), int(one.zero_point[0])) for one in stored}
