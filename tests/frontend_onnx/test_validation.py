@@ -60,7 +60,7 @@ def test_inputs_outputs_and_attributes(text, what):
             "E310",
             "its constant value would have",
         ),
-        ("int8 z = {0}", "y = com.microsoft.QLinearAdd (x, z)", "E310", "too few"),
+        ("int8 z = {0}", "y = com.microsoft.QLinearAdd (x, z)", "E310", "its scale is not a positive number"),
         ("", "y = LRN <size = 0> (x)", "E310", "size"),
         ("", "y, z = Split <axis = 1, num_outputs = 0> (x)", "E314", "num_outputs is 0, it has 2 outputs"),
         ("", "y = Split <axis = 1, num_outputs = 0> (x)", "E314", "num_outputs is 0, it has 1 outputs"),

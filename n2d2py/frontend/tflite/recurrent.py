@@ -28,11 +28,10 @@ def _concat_constants(
     t: Translation, op: TfliteOperator, places: tuple[int, ...], axes: int, signs: tuple[int, ...] = (1,) * 4
 ) -> np.ndarray:
     """Return the constants of one shape and rank at some inputs, concatenated as (1, rows, ...)."""
-    parts = [sign * t.tensor(op.inputs[index]).real_values() for index, sign in zip(places, signs, strict=False)]
-    shapes = {part.shape for part in parts}
-    if len(shapes) > 1 or parts[0].ndim != axes:
-        raise RefusedOperator(f"the shapes of its constants do not fit: {', '.join(map(str, sorted(shapes)))}")
-    return np.concatenate(parts)[None]
+    parts = np.stack([sign * t.tensor(op.inputs[index]).real_values() for index, sign in zip(places, signs, strict=False)])
+    if parts.ndim != axes + 1:
+        raise RefusedOperator(f"its constants of shape {parts.shape[1:]} have not {axes} axes")
+    return parts.reshape(1, -1, *parts.shape[2:])
 
 
 def _require_zero_state(t: Translation, op: TfliteOperator, at: int) -> None:

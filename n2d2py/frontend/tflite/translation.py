@@ -43,13 +43,8 @@ Limits = tuple[float, float] | None
 
 
 def file_axis(axis: int, rank: int) -> int:
-    """Return an axis of the file as a nonnegative index.
-
-    Raises RefusedOperator: a tensor of this rank does not have the axis.
-    """
-    if not -rank <= axis < rank:
-        raise RefusedOperator(f"its axis {axis} is outside rank {rank}")
-    return axis % rank
+    """Return an axis of the file as a nonnegative index. Raise IndexError if a tensor of this rank does not have it."""
+    return range(rank)[axis]
 
 
 def channels_first(shape: Sequence[int]) -> Shape:
@@ -341,8 +336,10 @@ class Translation:
                     self.rounding, self.notes = self._rounding(operator), {}
                     lowering(self, operator)
                     continue
-            except RefusedOperator as reason:
-                refusals.setdefault((operator.code, str(reason)), []).append(operator)
+            except (RefusedOperator, ValueError, IndexError, TypeError, ZeroDivisionError) as error:
+                known = isinstance(error, RefusedOperator)
+                reason = str(error) if known else f"its tensors or options do not fit: {str(error).splitlines()[0][:120]}"
+                refusals.setdefault((operator.code, reason), []).append(operator)
             self._blocked.update(operator.outputs)
         ending = self._ending(refusals.values())
         ErrorList.raise_if([self._refused(code, reason, those, ending) for (code, reason), those in refusals.items()])

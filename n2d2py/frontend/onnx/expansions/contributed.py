@@ -138,8 +138,6 @@ def _group_norm(parts: Parts) -> None:
         x = parts.add("Transpose", x, perm=[0, 3, 1, 2])
         dims = (dims[0], dims[3], dims[1], dims[2])
     groups, channels = parts.attribute("groups"), dims[1]
-    if not groups or channels % groups:
-        raise Unsupported(f"its {channels} channels are not {groups} equal groups")
     ones, zeros = (parts.add_constant("unit", np.full(groups, value, np.float32)) for value in (1, 0))
     flat = parts.reshape(x, 0, groups, -1)
     flat = parts.add("InstanceNormalization", flat, ones, zeros, epsilon=parts.attribute("epsilon", 1e-5))
@@ -244,9 +242,6 @@ def _expand_form(form: _Form, parts: Parts) -> None:
     """Add the nodes of a form; an int32 bias becomes a float constant."""
     if parts.attribute("channels_last", 0):
         raise Unsupported("channels-last (NHWC) tensors are not supported", "quantize an NCHW model")
-    needed = [index for position in form.operands for index in (position, position + 1)]
-    if not needed or not all(map(parts.has, needed)):
-        raise Unsupported(f"it has {len(parts.inputs)} inputs, which is too few", "export the model again")
     axis = 0 if form.operator == "Conv" or parts.attribute("transB", 0) else 1
     reals = [parts.add("DequantizeLinear", *parts.inputs[position : position + 3], axis=axis) for position in form.operands]
     if form.bias is not None and parts.has(form.bias):
@@ -316,8 +311,6 @@ def _add_attention(parts: Parts, names: Sequence[str], lengths: Sequence[int], s
     """Add Softmax(scale * Q K' + bias) V for each head; `lengths` of Q and K, `mask` is the index of the key mask input."""
     (query, key, value), (length, others) = names, lengths
     heads = parts.attribute("num_heads")
-    if not heads or any(size % heads for size in sizes):
-        raise Unsupported(f"its {'+'.join(map(str, sizes))} values are not {heads} equal heads")
     if parts.attribute("do_rotary", 0):
         raise Unsupported("rotary embedding of queries and keys is not supported", _OTHER_FORM)
 
@@ -359,12 +352,8 @@ def _rotary(parts: Parts) -> None:
         raise Unsupported("a rotary embedding of a part of each head is not supported")
     length, shape = dims[-2], dims[1:]
     if len(dims) == 3:
-        if dims[2] % size:
-            raise Unsupported(f"its {dims[2]} values are not heads of {size}")
         shape = (length, dims[2] // size, size)
-    places = parts.optional_constant(1, "positions")
-    if places is None:
-        raise Unsupported("its positions are missing")
+    places = parts.constant(1, "positions")
     positions = np.arange(length) + places.reshape(-1)[0] if places.size == 1 else places.reshape(-1, length)[0]
     form = (length, 1, -1) if len(dims) == 3 else (1, length, -1)
     angles = [table[positions].reshape(form) for table in (cosines, sines)]
