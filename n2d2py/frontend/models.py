@@ -19,7 +19,6 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.model import ImportOptions, OnnxModel, load_onnx, stored_type
 from n2d2py.frontend.tflite.control_flow import inline_graphs, mark_dilations
 from n2d2py.frontend.tflite.file import TfliteFile, invalid_file_error, read_tflite
-from n2d2py.frontend.tflite.flatbuffer import DamagedFile
 from n2d2py.frontend.tflite.translation import Translation
 
 Source = Path | onnx.ModelProto
@@ -50,7 +49,7 @@ def load_tflite(path: str | Path, options: ImportOptions = ImportOptions()) -> O
         file = _ending_at(options.cut.outputs, mark_dilations(inline_graphs(file)))
         translation = Translation(file)
         proto = translation.run()
-    except DamagedFile as damage:
+    except (ValueError, IndexError) as damage:  # DamagedFile, and NumPy where offsets or sizes do not fit
         raise invalid_file_error(str(path), f"the file is damaged or truncated ({damage})") from None
     model = load_onnx(proto, options)
     inputs = [file.tensors[index] for index in file.inputs]

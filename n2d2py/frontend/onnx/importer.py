@@ -21,7 +21,6 @@ from n2d2py.contracts.onnx.nodes import MOVES, Builder, OnnxNode, Unsupported, f
 from n2d2py.contracts.onnx.tensors import MergesBatchAxis, MixesSamples, refuse_misfits
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding
-from n2d2py.frontend.onnx.batch_values import BatchValues, refuse_mixed_samples
 from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, expand_sequence, unroll_loop
 from n2d2py.frontend.onnx.cut import propose_outputs
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
@@ -106,7 +105,7 @@ def _build_graph(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape]
         log.notice("%s: %s weights are converted to float32", model.path, " and ".join(sorted(other)))
     graph.verify()
     _refuse_nan(graph)
-    refuse_mixed_samples(model)
+    folding.refuse_mixed_samples(model)
     return graph
 
 
@@ -136,7 +135,7 @@ class _Walk:
         self._sequences: dict[str, list[str]] = {}
         self._room = folding.MAX_GROWTH + 4 * sum(array.size for array in builder.constants.values())
         self._validator = Validator(builder)
-        self._batch = BatchValues(builder.model.proto, (builder.is_batched and builder.model.batch) or 1)
+        self._batch = folding.BatchValues(builder.model.proto, (builder.is_batched and builder.model.batch) or 1)
 
     def run(self) -> None:
         for proto in self.builder.model.proto.graph.node:

@@ -216,7 +216,6 @@ def _gather_nd(t: Translation, op: TfliteOperator) -> None:
 @lowers("SCATTER_ND")
 def _scatter_nd(t: Translation, op: TfliteOperator) -> None:
     """Add updates to zeros; positions that repeat are added up."""
-    op.check_arity(3)
     shape, updates = tuple(t.numbers(op.inputs[2], "shape")), t.tensor(op.inputs[1])
     zeros = t.constant("zeros", np.zeros(shape, np.float32 if updates.is_quantized else updates.dtype))
     inputs = zeros, t.positions(op.inputs[0]), t.ordered(op.inputs[1])
@@ -242,7 +241,6 @@ def _one_hot(t: Translation, op: TfliteOperator) -> None:
 
 @lowers("TOPK_V2")
 def _top_k(t: Translation, op: TfliteOperator) -> None:
-    op.check_arity(2, 2)
     (shape, _), emit = t.input_shapes(op, 2), _emitter(t, op)
     count = t.number(op.inputs[1], "number of elements")
     values, found = emit.emit_two("TopK", t.ordered(op.inputs[0]), emit.numbers([count]), axis=len(shape) - 1)
@@ -255,7 +253,6 @@ def _top_k(t: Translation, op: TfliteOperator) -> None:
 def _non_max_suppression(t: Translation, op: TfliteOperator) -> None:
     """Translate NON_MAX_SUPPRESSION_V4 and V5: positions, scores (V5), number of boxes; results are padded with zeros."""
     with_scores = op.code.endswith("V5")
-    op.check_arity(6 if with_scores else 5, 3 if with_scores else 2)
     ((boxes, _), _), emit = t.input_shapes(op, 2), _emitter(t, op)
     most = t.number(op.inputs[2], "number of boxes")
     overlap, least, *softness = (float(t.values(index, "threshold").item()) for index in op.inputs[3:])
@@ -268,7 +265,7 @@ def _non_max_suppression(t: Translation, op: TfliteOperator) -> None:
     results = [emit("Cast", positions, to=onnx_type(t.tensor(op.outputs[0])))]
     if with_scores:
         results.append(emit("Where", used, emit.gather(scores, box), emit.numbers([0], np.float32)))
-    for index, values in zip(op.outputs, results, strict=False):
+    for index, values in zip(op.outputs[:-1], results, strict=True):
         _give(t, index, (most,), "Pad", values, emit.numbers([0, free]))
     count = emit("ReduceSum", emit("Cast", used, to=onnx_type(t.tensor(op.outputs[-1]))), emit.numbers([0]), keepdims=0)
     _give(t, op.outputs[-1], (), "Identity", count)

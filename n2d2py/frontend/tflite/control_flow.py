@@ -288,7 +288,7 @@ def mark_dilations(file: TfliteFile) -> TfliteFile:
             dilation = (int(block[0]) if block.size > 1 else 1, int(block[-1]))
             dilations.update({each.index: dilation for each in chain})
         for each in chain[:-1]:
-            tensors[each.output] = replace(tensors[each.output], is_open=True)
+            tensors[each.outputs[0]] = replace(tensors[each.outputs[0]], is_open=True)
     operators = tuple(replace(one, dilation=dilations.get(one.index, one.dilation)) for one in file.operators)
     return replace(file, tensors=tuple(tensors), operators=operators)
 

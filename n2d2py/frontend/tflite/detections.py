@@ -40,7 +40,6 @@ def _read_options(op: TfliteOperator) -> dict[str, Any]:
 @lowers("custom TFLite_Detection_PostProcess")
 def _detections(t: Translation, op: TfliteOperator) -> None:
     """Add boxes (1, M, 4) as y, x, y, x, classes (1, M), scores (1, M) and their number (1), padded with zeros."""
-    op.check_arity(3, 4)
     options = _read_options(op)
     encoded, scored, anchored = (t.tensor(index).shape for index in op.inputs[:3])
     classes, most = options["num_classes"], options["max_detections"]

@@ -66,7 +66,6 @@ def _weights(t: Translation, op: TfliteOperator, rank: int, axis: int = 0) -> Tf
 
 @lowers("CONV_2D", "DEPTHWISE_CONV_2D")
 def _conv(t: Translation, op: TfliteOperator) -> None:
-    op.check_arity(2)
     depthwise = op.code == "DEPTHWISE_CONV_2D"
     shape, weights = _image(t, op.inputs[0]), _weights(t, op, 4, 3 if depthwise else 0)
     order = (3, 0, 1, 2) if depthwise else (0, 3, 1, 2)
@@ -84,7 +83,6 @@ def _conv(t: Translation, op: TfliteOperator) -> None:
 
 @lowers("TRANSPOSE_CONV")
 def _transposed_conv(t: Translation, op: TfliteOperator) -> None:
-    op.check_arity(3)
     moved = replace(op, inputs=(op.inputs[2], op.inputs[1], *op.inputs[3:]))
     _add_transposed_conv(t, moved, op.options.integer(0, "<b"), _pair(op, 2), op.fused_limits(3))
 
@@ -92,7 +90,6 @@ def _transposed_conv(t: Translation, op: TfliteOperator) -> None:
 @lowers("custom Convolution2DTransposeBias")
 def _mediapipe_conv(t: Translation, op: TfliteOperator) -> None:
     """Translate MediaPipe's transposed convolution: options padding (1: SAME, 2: VALID), stride (horizontal, vertical)."""
-    op.check_arity(3)
     if len(op.custom_options) < 12:
         raise RefusedOperator(f"its options of {len(op.custom_options)} bytes are damaged")
     padding, *stride = struct.unpack_from("<3i", op.custom_options)
@@ -122,7 +119,6 @@ def _add_transposed_conv(t: Translation, op: TfliteOperator, padding: int, strid
 
 @lowers("FULLY_CONNECTED")
 def _fully_connected(t: Translation, op: TfliteOperator) -> None:
-    op.check_arity(2)
     source, weights = t.tensor(op.inputs[0]), _weights(t, op, 2)
     if op.options.integer(1, "<b"):
         raise RefusedOperator("its weights are shuffled")
@@ -148,7 +144,6 @@ def _fully_connected(t: Translation, op: TfliteOperator) -> None:
 
 @lowers("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
 def _pool(t: Translation, op: TfliteOperator) -> None:
-    op.check_arity(1)
     shape = _image(t, op.input)
     kernel, stride = _pair(op, 4), _pair(op, 2)
     sizes, pads = find_windows(op.options.integer(0, "<b"), shape[1:3], kernel, stride, (1, 1))
@@ -234,7 +229,6 @@ def _softmax(t: Translation, op: TfliteOperator) -> None:
 @lowers("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 def _reshape(t: Translation, op: TfliteOperator) -> None:
     """Translate RESHAPE, SQUEEZE and EXPAND_DIMS, from the declared shape of the result, or from that which a RESHAPE gives."""
-    op.check_arity(1)
     source = t.tensor(op.inputs[0])
     if source.values is not None:
         raise RefusedOperator("a constant input is not supported")
@@ -306,7 +300,6 @@ def _reduction(kind: str, t: Translation, op: TfliteOperator) -> None:
 
 @lowers("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
 def _resize(t: Translation, op: TfliteOperator) -> None:
-    op.check_arity(2)
     shape = _image(t, op.inputs[0])
     sizes = t.numbers(op.inputs[1], "size")
     linear = op.code == "RESIZE_BILINEAR"
@@ -331,7 +324,6 @@ def _transpose(t: Translation, op: TfliteOperator) -> None:
 
 @lowers("STRIDED_SLICE")
 def _strided_slice(t: Translation, op: TfliteOperator) -> None:
-    op.check_arity(4)
     names = ("begin", "end", "steps")
     bounds = [t.numbers(index, what) for index, what in zip(op.inputs[1:], names, strict=False)]
     slices(t, op, strided_index(op, *bounds))
@@ -350,7 +342,6 @@ def _slice(t: Translation, op: TfliteOperator) -> None:
 @lowers("SPLIT", "SPLIT_V")
 def _split(t: Translation, op: TfliteOperator) -> None:
     by_sizes = op.code == "SPLIT_V"
-    op.check_arity(3 if by_sizes else 2, len(op.outputs))
     source, axis = (op.inputs[0], op.inputs[2]) if by_sizes else (op.inputs[1], op.inputs[0])
     shape = t.tensor(source).shape
     place, begin = file_axis(t.number(axis, "axis"), len(shape)), 0
@@ -365,7 +356,6 @@ def _split(t: Translation, op: TfliteOperator) -> None:
 @lowers("SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
 def _space_to_depth(t: Translation, op: TfliteOperator) -> None:
     """Translate with TFLite's channel order, which is also ONNX's: block position before channel (DCR)."""
-    op.check_arity(1)
     shape, block = _image(t, op.input), op.options.integer(0)
     if op.code == "SPACE_TO_DEPTH":
         result = (shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block)
@@ -393,9 +383,8 @@ def _read_variable(t: Translation, op: TfliteOperator) -> None:
 
 @lowers("ASSIGN_VARIABLE")
 def _assign_variable(t: Translation, op: TfliteOperator) -> None:
-    if len(op.inputs) != 2 or op.outputs:
-        raise op.arity_error()
-    t.variables.assign(*op.inputs)
+    handle, value = op.inputs
+    t.variables.assign(handle, value)
 
 
 @lowers("VAR_HANDLE", "CALL_ONCE")

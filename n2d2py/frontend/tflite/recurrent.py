@@ -136,8 +136,7 @@ def _rnn(t: Translation, op: TfliteOperator, major: bool, direction: str = "forw
 def _loop(t: Translation, op: TfliteOperator) -> None:
     """Add all steps of a loop: inputs x (steps, batch, size) and the initial states, results all h and the last c."""
     cell, output, rest = op.cell, op.outputs[0], op.outputs[1:]
-    if cell is None:
-        raise op.arity_error()
+    assert cell is not None
     name, recurrent = t.tensor(output).name, np.zeros_like(cell.biases)
     attributes: dict[str, object] = {"hidden_size": cell.biases.shape[1]}
     if cell.recurrent_bias is not None:
@@ -210,8 +209,6 @@ def _declare_states(t: Translation, op: TfliteOperator, output: int, states: lis
 @lowers("RNN")
 def _rnn_step(t: Translation, op: TfliteOperator) -> None:
     """Add one step of an RNN. Inputs: x (batch, size); weights; recurrent weights; biases; states, kept between calls."""
-    if len(op.inputs) != 5 or len(op.outputs) != 1:
-        raise op.arity_error()
     x, weights, recurrent, bias, state = op.inputs
     name = t.tensor(op.output).name
 
@@ -232,8 +229,6 @@ def _svdf(t: Translation, op: TfliteOperator) -> None:
 
     Each call appends the features of x to the state; each output sums `rank` features over the steps.
     """
-    if len(op.inputs) != 5 or len(op.outputs) != 1:
-        raise op.arity_error()
     source, features, steps, bias, state = op.inputs
     rank, (count, length), shape = op.options.integer(0), t.tensor(steps).shape, t.tensor(source).shape
     if rank < 1 or count % rank or shape[0] != 1 or len(shape) != 2 or t.tensor(features).shape != (count, shape[1]):

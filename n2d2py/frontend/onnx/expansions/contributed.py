@@ -6,7 +6,6 @@ Source: `docs/ContribOperators.md` of ONNX Runtime.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -213,54 +212,46 @@ def _dynamic_matmul(parts: Parts) -> None:
 # ---- QOperator nodes: DequantizeLinear, the float operator, QuantizeLinear -----------------------
 
 
-@dataclass(frozen=True)
-class _Form:
-    """Input layout of an operator: `operands` are indices of (x, scale, zero point), `result` is the index of the output scale,
-    `bias` is the index of an int32 bias in the scale of the product of the first two operands."""
-
-    operator: str
-    operands: tuple[int, ...] = (0,)
-    result: int = 3
-    bias: int | None = None
-
-
-_FORMS = {
-    "QLinearConv": _Form("Conv", (0, 3), 6, 8),
-    "QLinearMatMul": _Form("MatMul", (0, 3), 6),
-    _MICROSOFT + "QGemm": _Form("Gemm", (0, 3), 7, 6),
-    _MICROSOFT + "QLinearAdd": _Form("Add", (0, 3), 6),
-    _MICROSOFT + "QLinearMul": _Form("Mul", (0, 3), 6),
+_FORMS: dict[str, tuple[str, tuple[int, ...], int, int | None]] = {
+    "QLinearConv": ("Conv", (0, 3), 6, 8),
+    "QLinearMatMul": ("MatMul", (0, 3), 6, None),
+    _MICROSOFT + "QGemm": ("Gemm", (0, 3), 7, 6),
+    **{f"{_MICROSOFT}QLinear{name}": (name, (0, 3), 6, None) for name in ("Add", "Mul")},
     **{
-        f"{_MICROSOFT}QLinear{name}": _Form(name)
+        f"{_MICROSOFT}QLinear{name}": (name, (0,), 3, None)
         for name in ("Sigmoid", "LeakyRelu", "Softmax", "GlobalAveragePool", "AveragePool", "ReduceMean")
     },
 }
-"""Form by operator (with its domain)."""
+"""By operator (with its domain): the float operator, and the arguments of `_add_float_form`."""
 
 
-def _expand_form(form: _Form, parts: Parts) -> None:
-    """Add the nodes of a form; an int32 bias becomes a float constant."""
+def _add_float_form(operator: str, operands: tuple[int, ...], result: int, bias: int | None, parts: Parts) -> None:
+    """Add the float operator between its quantizers; an int32 bias becomes a float constant.
+
+    `operands`: indices of (x, scale, zero point); `result`: index of the output scale; `bias`: index of a bias in the scale of
+    the product of the first two operands.
+    """
     if parts.attribute("channels_last", 0):
         raise Unsupported("channels-last (NHWC) tensors are not supported", "quantize an NCHW model")
-    axis = 0 if form.operator == "Conv" or parts.attribute("transB", 0) else 1
-    reals = [parts.add("DequantizeLinear", *parts.inputs[position : position + 3], axis=axis) for position in form.operands]
-    if form.bias is not None and parts.has(form.bias):
-        reals.append(parts.add_constant("bias", _dequantize_bias(parts, (form.bias, *(index + 1 for index in form.operands)))))
-    attributes, grid = parts.attributes("channels_last", "opset"), parts.inputs[form.result : form.result + 2]
-    if not parts.has(form.result):
-        parts.add(form.operator, *reals, out=0, **attributes)
+    axis = 0 if operator == "Conv" or parts.attribute("transB", 0) else 1
+    reals = [parts.add("DequantizeLinear", *parts.inputs[position : position + 3], axis=axis) for position in operands]
+    if bias is not None and parts.has(bias):
+        reals.append(parts.add_constant("bias", _dequantize_bias(parts, (bias, *(index + 1 for index in operands)))))
+    attributes, grid = parts.attributes("channels_last", "opset"), parts.inputs[result : result + 2]
+    if not parts.has(result):
+        parts.add(operator, *reals, out=0, **attributes)
     else:
-        parts.add("QuantizeLinear", parts.add(form.operator, *reals, **attributes), *grid, out=0)
+        parts.add("QuantizeLinear", parts.add(operator, *reals, **attributes), *grid, out=0)
 
 
 for _name, _form in _FORMS.items():
-    EXPANSIONS.add(_name, partial(_expand_form, _form))
+    EXPANSIONS.add(_name, partial(_add_float_form, *_form))
 
 
 @expands(_MICROSOFT + "QLinearConcat")
 def _concat(parts: Parts) -> None:
     """Add a Concat of any number of operands, which follow the scale and zero point of the result."""
-    _expand_form(_Form("Concat", tuple(range(2, len(parts.inputs), 3)), 0), parts)
+    _add_float_form("Concat", tuple(range(2, len(parts.inputs), 3)), 0, None, parts)
 
 
 def _dequantize_bias(parts: Parts, places: Sequence[int]) -> np.ndarray:
