@@ -13,7 +13,7 @@ import numpy as np
 
 
 class DamagedFile(ValueError):
-    """What the file says of itself does not fit; NumPy's ValueError says so of an offset or a length outside the file."""
+    """A contradiction in the file. NumPy raises ValueError for an offset or a length outside of it."""
 
 
 class FlatTable:
