@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -175,7 +176,7 @@ def _match_gru(h: int, total: _Sum) -> RecurrentCell | None:
         read = reset["SUM"].of[0]
         if not any(factor.kind == "STATE" for factor in inner.terms):
             gates = [z.of[0], reset["LOGISTIC"].of[0]]
-            return _build_cell("GRU", h, -1, [*gates, inner], [*gates, read], read.bias)
+            return _build_cell("GRU", h, -1, [*gates, inner], [*gates, read], recurrent_bias=read.bias)
     return None
 
 
@@ -186,15 +187,7 @@ def _match_rnn(h: int, total: _Sum) -> RecurrentCell | None:
     return _build_cell("RNN", h, -1, [function.of[0]], [function.of[0]], activation=function.kind.capitalize())
 
 
-def _build_cell(
-    kind: str,
-    h: int,
-    c: int,
-    gates: Sequence[_Sum],
-    recurrent: Sequence[_Sum],
-    recurrent_bias: np.ndarray | None = None,
-    activation: str = "Tanh",
-) -> RecurrentCell | None:
+def _build_cell(kind: str, h: int, c: int, gates: list[_Sum], recurrent: list[_Sum], **more: Any) -> RecurrentCell | None:
     """Return the cell if its gates read only the step's input and the state `h`, which the sums `recurrent` read."""
     read = {factor for gate in (*gates, *recurrent) for factor in gate.terms}
     inputs, states = ([factor for factor in read if factor.kind == kind] for kind in ("GATHER", "STATE"))
@@ -209,4 +202,4 @@ def _build_cell(
     )
     weights, recurrent_weights, biases = (np.stack(each).astype(np.float32) for each in stacks)
     x, counter = inputs[0].variables
-    return RecurrentCell(kind, x, counter, h, c, weights, recurrent_weights, biases, recurrent_bias, activation)
+    return RecurrentCell(kind, x, counter, h, c, weights, recurrent_weights, biases, **more)
