@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Hashable
 from dataclasses import InitVar, dataclass, field
-from functools import lru_cache
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from n2d2py import log, resources
@@ -232,15 +232,9 @@ class Document:
                 log.notice("%s: this section is unused", section.location)
 
 
-@lru_cache(maxsize=1024)
-def _compile_wildcard(pattern: str) -> re.Pattern[str]:
-    parts = {"*": ".*", "?": "."}
-    return re.compile("".join(parts.get(character, re.escape(character)) for character in pattern), re.DOTALL)
-
-
 def wildcard_match(pattern: str, name: str) -> bool:
     """True if `name` matches `pattern`, where `*` is any run of characters and `?` any single one."""
-    return _compile_wildcard(pattern).fullmatch(name) is not None
+    return fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
 def expand_text(reader: Section, text: str, where: Location) -> str:
