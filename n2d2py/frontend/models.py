@@ -49,7 +49,7 @@ def load_tflite(path: str | Path, options: ImportOptions = ImportOptions()) -> O
         file = _ending_at(options.cut.outputs, mark_dilations(inline_graphs(file)))
         translation = Translation(file)
         proto = translation.run()
-    except (ValueError, IndexError) as damage:  # DamagedFile, and NumPy where offsets or sizes do not fit
+    except (ValueError, LookupError) as damage:  # DamagedFile, and NumPy where offsets or sizes do not fit
         raise invalid_file_error(str(path), f"the file is damaged or truncated ({damage})") from None
     model = load_onnx(proto, options)
     inputs = [file.tensors[index] for index in file.inputs]

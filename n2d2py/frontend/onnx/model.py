@@ -24,14 +24,7 @@ from n2d2py.files import open_regular
 from n2d2py.frontend.onnx.cut import Cut
 from n2d2py.frontend.onnx.encodings import quantize_by
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
-from n2d2py.frontend.onnx.validation import (
-    TOLERATED,
-    check_attributes,
-    check_structure,
-    check_texts,
-    is_defined_alike,
-    run_limited,
-)
+from n2d2py.frontend.onnx.validation import TOLERATED, check_attributes, check_structure, check_texts, run_limited
 from n2d2py.graph.shapes import MAX_TENSOR
 
 MIN_OPSET = 7
@@ -311,8 +304,6 @@ def _default_opset(proto: onnx.ModelProto, path: str) -> int:
         what = "the model declares no version of the ONNX operator set"
         raise N2D2Error("E303", what, where=Location(path), remedy=f"export it with an opset from {MIN_OPSET} to {newest}")
     opset = max(versions)
-    if opset < MIN_OPSET and is_defined_alike(proto, opset, MIN_OPSET):
-        return MIN_OPSET
     if opset < MIN_OPSET or opset > newest:
         remedy = f"export the model with an opset from {MIN_OPSET} to {newest}, or convert it with onnx.version_converter"
         raise N2D2Error("E303", f"opset {opset} is not supported", where=Location(path), remedy=remedy)

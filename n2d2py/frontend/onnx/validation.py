@@ -87,13 +87,6 @@ def definition_version(operator: str, opset: int) -> int:
     return next((version for version in reversed(versions) if version <= opset), versions[0])
 
 
-def is_defined_alike(proto: onnx.ModelProto, opset: int, newer: int) -> bool:
-    """True if no operator of the model changes its definition between two opsets."""
-    definitions = _definitions()
-    versions = [definitions.get(node.op_type, [newer]) for node in walk_nodes(proto.graph.node)]
-    return all(any(version <= opset for version in each) and not any(opset < v <= newer for v in each) for each in versions)
-
-
 @cache
 def _definitions() -> dict[str, list[int]]:
     """Return the opsets that define each operator without deprecating it, in order."""
