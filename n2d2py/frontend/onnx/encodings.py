@@ -62,7 +62,7 @@ def read_encodings(path: Path) -> dict[str, Encoding]:
     except (ValueError, RecursionError):
         raise _error(path, "the file is damaged, or not JSON") from None
     encodings: dict[str, Encoding] = {}
-    for name, entry in list(_list_entries(data, path)):
+    for name, entry in _list_entries(data, path):
         try:
             encoding = _read_entry(entry)
         except (_InvalidEncoding, TypeError, KeyError, AttributeError, OverflowError, ValueError) as error:
@@ -190,16 +190,11 @@ def _list_entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
     if not isinstance(data, Mapping) or not isinstance(data.get("version"), str):
         raise _error(path, "it has no version", "export it with AIMET for ONNX, not for PyTorch (_torch.encodings)")
     names = ("encodings",) if "encodings" in data else ("activation_encodings", "param_encodings")
-    for group in (data.get(name, {}) for name in names):
-        if isinstance(group, Mapping):
-            yield from ((str(name), entry) for name, entry in group.items())
-        elif isinstance(group, list):
-            for entry in group:
-                if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-                    raise _error(path, "an entry has no name")
-                yield entry["name"], entry
-        else:
-            raise _error(path, "its encodings are neither a table nor a list")
+    try:
+        for group in (data.get(name, {}) for name in names):
+            yield from ((str(entry["name"]), entry) for entry in group) if isinstance(group, list) else group.items()
+    except (TypeError, KeyError, AttributeError):
+        raise _error(path, "its encodings are neither a table nor a list of entries with names") from None
 
 
 def _read_entry(entry: Any) -> Encoding | None:
