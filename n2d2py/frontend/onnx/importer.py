@@ -6,7 +6,6 @@ imported does not stop the walk: its outputs get the shapes that ONNX infers. On
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -411,30 +410,22 @@ def _ending(model: OnnxModel, constants: Collection[str], refused: set[str]) -> 
     return option and f"; or end the model before it: {option}"
 
 
-_CONSTANT = re.compile(r"operand\d+")
-"""Tensor name of a constant operand of an array layer."""
-
-
 def _refuse_nan(graph: Graph) -> None:
     """Raise E306 for each layer with a constant or an attribute that contains a NaN; infinities are allowed."""
     errors = []
     for node in graph.nodes:
-        values = [*node.params.items(), *_fields(node.op), *_fields(node.activation)]
-        name = next((name for name, value in values if _is_nan(value)), None)
+        values = (*node.params.items(), ("attributes", node.op), ("activation", node.activation))
+        name = next((name for name, value in values if _has_nan(value)), None)
         if name is not None:
-            what = f"the {_CONSTANT.sub('constant', name)} of the layer contains NaN"
+            what = f"the constant '{name}' of the layer contains NaN"
             errors.append(N2D2Error("E306", what, where=node.location, remedy="train or export the model again"))
     ErrorList.raise_if(errors)
 
 
-def _fields(part: Any) -> list[tuple[str, Any]]:
-    return [(field.name, getattr(part, field.name)) for field in fields(part)] if is_dataclass(part) else []
-
-
-def _is_nan(value: Any) -> bool:
+def _has_nan(value: Any) -> bool:
     if isinstance(value, (float, np.floating, np.ndarray)):
         array = np.asarray(value)
         return array.dtype.kind == "f" and bool(np.isnan(array).any())
-    if isinstance(value, (tuple, list)):
-        return any(_is_nan(item) for item in value if not isinstance(item, (int, str)))
-    return any(_is_nan(inner) for _, inner in _fields(value))
+    parts = value if isinstance(value, (tuple, list)) else ()
+    parts = [getattr(value, field.name) for field in fields(value)] if is_dataclass(value) else parts
+    return any(_has_nan(part) for part in parts if not isinstance(part, (int, str)))

@@ -271,18 +271,6 @@ def _non_max_suppression(t: Translation, op: TfliteOperator) -> None:
     _give(t, op.outputs[-1], (), "Identity", count)
 
 
-@lowers("MATRIX_DIAG", "MATRIX_SET_DIAG")
-def _matrix_diagonal(t: Translation, op: TfliteOperator) -> None:
-    shapes, emit = t.input_shapes(op, len(op.inputs)), _emitter(t, op)
-    if op.code == "MATRIX_DIAG":
-        result, rest = (*shapes[0], shapes[0][-1]), emit.numbers(0, t.tensor(op.inputs[0]).dtype.type)
-    else:
-        result, rest = shapes[0], t.ordered(op.inputs[0])
-    rows, columns = result[-2:]
-    lines = emit("Unsqueeze", t.ordered(op.inputs[-1]), emit.numbers([-1 if rows <= columns else -2]))
-    _give(t, op.output, result, "Where", emit.numbers(np.eye(rows, columns), np.bool_), lines, rest)
-
-
 @lowers("REVERSE_SEQUENCE")
 def _reverse_sequence(t: Translation, op: TfliteOperator) -> None:
     (shape, _), emit = t.input_shapes(op, 2), _emitter(t, op)

@@ -132,17 +132,11 @@ def _embed_norm(parts: Parts) -> None:
 @expands(_MICROSOFT + "GroupNorm")
 def _group_norm(parts: Parts) -> None:
     """Add GroupNormalization of (N, H, W, C) or channels first, optionally followed by SiLU."""
-    x, dims, last = parts.inputs[0], parts.dims(0), parts.attribute("channels_last", 1)
+    x, last = parts.inputs[0], parts.attribute("channels_last", 1)
     if last:
         x = parts.add("Transpose", x, perm=[0, 3, 1, 2])
-        dims = (dims[0], dims[3], dims[1], dims[2])
-    groups, channels = parts.attribute("groups"), dims[1]
-    ones, zeros = (parts.add_constant("unit", np.full(groups, value, np.float32)) for value in (1, 0))
-    flat = parts.reshape(x, 0, groups, -1)
-    flat = parts.add("InstanceNormalization", flat, ones, zeros, epsilon=parts.attribute("epsilon", 1e-5))
-    x = parts.reshape(flat, 0, *dims[1:])
-    for operator, index in (("Mul", 1), ("Add", 2)):
-        x = parts.add(operator, x, parts.reshape(parts.inputs[index], channels, 1, 1))
+    numbers = {"num_groups": parts.attribute("groups"), "epsilon": parts.attribute("epsilon", 1e-5)}
+    x = parts.add("GroupNormalization", x, *parts.inputs[1:3], **numbers)
     if parts.attribute("activation", 0):
         x = parts.add("Mul", x, parts.add("Sigmoid", x))
     parts.add("Transpose" if last else "Identity", x, out=0, **({"perm": [0, 2, 3, 1]} if last else {}))
