@@ -19,7 +19,6 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.model import ImportOptions, OnnxModel, load_onnx, stored_type
 from n2d2py.frontend.tflite.control_flow import inline_graphs, mark_dilations
 from n2d2py.frontend.tflite.file import TfliteFile, invalid_file_error, read_tflite
-from n2d2py.frontend.tflite.flatbuffer import DamagedFile
 from n2d2py.frontend.tflite.translation import Translation
 
 Source = Path | onnx.ModelProto
@@ -50,7 +49,7 @@ def load_tflite(path: str | Path, options: ImportOptions = ImportOptions()) -> O
         file = _ending_at(options.cut.outputs, mark_dilations(inline_graphs(file)))
         translation = Translation(file)
         proto = translation.run()
-    except DamagedFile as damage:
+    except (ValueError, LookupError) as damage:  # DamagedFile, and NumPy where offsets or sizes do not fit
         raise invalid_file_error(str(path), f"the file is damaged or truncated ({damage})") from None
     model = load_onnx(proto, options)
     inputs = [file.tensors[index] for index in file.inputs]
@@ -63,7 +62,7 @@ def load_tflite(path: str | Path, options: ImportOptions = ImportOptions()) -> O
             order = f"the {rows} channels of each value next to each other, the transpose of the file"
             text = "%s: input '%s' of %d x %d has %d channels of %d values: the exported function takes %s"
             log.notice(text, model.path, tensor.name, rows, columns, rows, columns, order)
-    if states := translation.variables.states:
+    if states := translation.states:
         log.notice("%s: variables are kept between calls: %s", model.path, ", ".join(name for name, _ in states))
     stored = [one for one in inputs if one.is_quantized]
     types = {one.name: stored_type(one.dtype, float(one.scale[0]), int(one.zero_point[0])) for one in stored}

@@ -139,22 +139,16 @@ class _Builder:
     def _find(self, name: str, where: Location) -> Path:
         including = Path(where.file or "").parent
         folders = list(dict.fromkeys([including, self._document.folder, *_models_folders()]))
-        candidates = [] if "\0" in name else [folder / name for folder in (folders[:1] if os.path.isabs(name) else folders)]
-        if candidates and (rest := path_below_models(name)) is not None:
-            candidates += [folder / rest for folder in folders]
-        allowed = [candidate for candidate in candidates if self._allowed(candidate)]
-        for candidate in allowed:
-            if candidate.is_file():
-                if candidate not in self._document.files:
-                    self._document.files.append(candidate)
-                return candidate
-        if candidates and (not allowed or any(candidate.is_file() for candidate in candidates)):
+        roots = [root.resolve() for root in (self._document.folder, *_models_folders())]
+        candidates = [folder / each for each in (name, path_below_models(name)) if each for folder in folders]
+        files = [candidate for candidate in candidates if os.path.isfile(candidate)]
+        for file in files:
+            if any(file.resolve().is_relative_to(root) for root in roots):
+                if file not in self._document.files:
+                    self._document.files.append(file)
+                return file
+        if files:
             what = f"template '{name}' is outside the folder of the network"
             raise N2D2Error("E117", what, where=where, remedy="move it there, or set N2D2_MODELS to its folder")
         what = f"template '{name}' does not exist"
         raise N2D2Error("E116", what, where=where, remedy="put it next to the INI file or in N2D2_MODELS")
-
-    def _allowed(self, candidate: Path) -> bool:
-        real = candidate.resolve()
-        roots = [self._document.folder, *_models_folders()]
-        return any(real.is_relative_to(root.resolve()) for root in roots)

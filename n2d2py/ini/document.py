@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Hashable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import InitVar, dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from n2d2py import log, resources
@@ -45,6 +45,7 @@ class Property:
     inherited: bool = False
 
 
+@dataclass(eq=False, repr=False)
 class Section:
     """Named properties in order of declaration; names that begin with `$` are macros.
 
@@ -52,29 +53,20 @@ class Section:
     properties visible when they are set.
     """
 
-    def __init__(
-        self,
-        document: Document,
-        name: str,
-        location: Location,
-        bases: tuple[Section, ...] = (),
-        includer: Section | None = None,
-    ):
-        self.document = document
-        self.name = name
-        self.location = location
-        self.bases = tuple(base.name for base in bases)
-        self.includer = includer
-        self.used = False
-        self._properties: dict[str, Property] = {}
-        self._automatic: dict[str, str] = {}
+    document: Document
+    name: str
+    location: Location
+    bases: InitVar[tuple[Section, ...]] = ()
+    includer: Section | None = None
+    used: bool = field(default=False, init=False)
+    _properties: dict[str, Property] = field(default_factory=dict, init=False)
+    _automatic: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self, bases: tuple[Section, ...]) -> None:
         for base in bases:
             base.mark_used()
             for key, value in base._properties.items():
                 self._properties.setdefault(key, Property(value.value, value.where, True))
-
-    def __repr__(self) -> str:
-        return f"Section({self.name!r}, {self.location})"
 
     def assign(self, key: str, value: str, where: Location) -> None:
         """Set a property; warn W101 if this section has set it before."""
@@ -240,15 +232,9 @@ class Document:
                 log.notice("%s: this section is unused", section.location)
 
 
-@lru_cache(maxsize=1024)
-def _compile_wildcard(pattern: str) -> re.Pattern[str]:
-    parts = {"*": ".*", "?": "."}
-    return re.compile("".join(parts.get(character, re.escape(character)) for character in pattern), re.DOTALL)
-
-
 def wildcard_match(pattern: str, name: str) -> bool:
     """True if `name` matches `pattern`, where `*` is any run of characters and `?` any single one."""
-    return _compile_wildcard(pattern).fullmatch(name) is not None
+    return fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
 def expand_text(reader: Section, text: str, where: Location) -> str:
@@ -256,16 +242,15 @@ def expand_text(reader: Section, text: str, where: Location) -> str:
     return _Expansion(reader).text(text, where)
 
 
+@dataclass
 class _Expansion:
     """State of one read: the chain of definitions being expanded, and the work done."""
 
-    def __init__(self, reader: Section):
-        self._reader = reader
-        self._document = reader.document
-        self._chain: list[str] = []
-        self._depth = 0
-        self._steps = 0
-        self._characters = 0
+    _reader: Section
+    _chain: list[str] = field(default_factory=list)
+    _depth: int = 0
+    _steps: int = 0
+    _characters: int = 0
 
     def property(self, owner: Section, key: str) -> str:
         label = f"${{{key[1:]}}}" if key.startswith("$") else f"[{owner.name}]{key}"
@@ -318,12 +303,12 @@ class _Expansion:
         if name == "SECTION_NAME":
             value: str | None = self._reader.name
         elif name == "PREV_SECTION_NAME":
-            value = self._document.previous_section_name(self._reader)
+            value = self._reader.document.previous_section_name(self._reader)
         elif self._reader.has(key):
             value = self.property(self._reader, key)
-        elif self._document.globals.has(key):
-            self._document.globals.mark_used()
-            value = self.property(self._document.globals, key)
+        elif self._reader.document.globals.has(key):
+            self._reader.document.globals.mark_used()
+            value = self.property(self._reader.document.globals, key)
         else:
             value = read_environment_variable(name)
         if value is None:
@@ -331,7 +316,7 @@ class _Expansion:
         return value, end + 1
 
     def _unknown_macro(self, name: str, where: Location) -> N2D2Error:
-        known = sorted({*self._reader.macros(), *self._document.globals.macros()})
+        known = sorted({*self._reader.macros(), *self._reader.document.globals.macros()})
         like = nearest(name, [*known, "SECTION_NAME", "PREV_SECTION_NAME"])
         names = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
         remedy = f"did you mean ${{{like}}}? otherwise " if like else ""
@@ -361,7 +346,7 @@ class _Expansion:
         name = text[start:end]
         if "$" in name:
             name = self.text(name, where)
-        section = self._document.find_referenced(name)
+        section = self._reader.document.find_referenced(name)
         if section is None:
             return "[", start
         run = _PROPERTY.match(text, end + 1)[0]  # type: ignore[index]  # it matches nothing, too

@@ -43,12 +43,10 @@ def _parse(text: str) -> ast.expr:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(text, mode="eval").body
-    except SyntaxError as error:
-        raise ExpressionError(error.msg) from None
     except (RecursionError, MemoryError):
         raise ExpressionError("it is nested too deep") from None
-    except ValueError as error:
-        raise ExpressionError(str(error)) from None
+    except (SyntaxError, ValueError) as error:
+        raise ExpressionError(getattr(error, "msg", str(error))) from None
 
 
 def _power(base: Any, exponent: Any) -> Value:
@@ -64,8 +62,7 @@ def _round(value: Any, digits: int = 0) -> Value:
     return round(value, digits) if digits else round(value)
 
 
-# The operators themselves refuse values of a wrong type.
-_BINARY: dict[type, Callable[[Any, Any], Value]] = {
+_OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -73,18 +70,18 @@ _BINARY: dict[type, Callable[[Any, Any], Value]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
     ast.Pow: _power,
-}
-_COMPARE: dict[type, Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Not: operator.not_,
 }
-_UNARY: dict[type, Callable[[Any], Value]] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_}
+"""Functions of operators; they refuse values of a wrong type themselves."""
 
-# Name of a callable: function, fewest and most arguments.
 FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
     "abs": (abs, 1, 1),
     "ceil": (math.ceil, 1, 1),
@@ -98,6 +95,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
     "round": (_round, 1, 2),
     "sqrt": (math.sqrt, 1, 1),
 }
+"""Functions by name, with their fewest and most arguments."""
 
 
 class _Interpreter:
@@ -107,19 +105,17 @@ class _Interpreter:
     def value(self, node: ast.expr) -> Value:
         visit = getattr(self, "_" + type(node).__name__, None)
         if visit is None:
-            raise ExpressionError(f"{_DESCRIPTION.get(type(node), 'this syntax')} is not allowed")
+            raise ExpressionError(f"{type(node).__name__} of Python is not allowed")
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ExpressionError("it is nested too deep")
         try:
             return _check_limits(visit(node))
-        except ExpressionError:
-            raise
         except ZeroDivisionError:
             raise ExpressionError("division by zero") from None
         except OverflowError:
             raise ExpressionError("a number is too large") from None
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError) as error:  # also those of an inner node
             raise ExpressionError(str(error)) from None
         finally:
             self._depth -= 1
@@ -135,37 +131,28 @@ class _Interpreter:
         raise ExpressionError(f"the name '{node.id}' is not known (a macro is written ${{{node.id}}})")
 
     def _UnaryOp(self, node: ast.UnaryOp) -> Value:
-        apply = _UNARY.get(type(node.op))
-        if apply is None:
-            raise ExpressionError("the operator ~ is not allowed")
-        return apply(self.value(node.operand))
+        return _function_of(node.op)(self.value(node.operand))
 
     def _BinOp(self, node: ast.BinOp) -> Value:
-        apply = _BINARY.get(type(node.op))
-        if apply is None:
-            raise ExpressionError(f"the operator {type(node.op).__name__} is not allowed")
-        left, right = self.value(node.left), self.value(node.right)
-        texts = isinstance(left, str) + isinstance(right, str)
+        apply, values = _function_of(node.op), (self.value(node.left), self.value(node.right))
+        texts = sum(isinstance(value, str) for value in values)
         if texts and not (texts == 2 and apply is operator.add):
             raise ExpressionError("arithmetic on a text")
-        return apply(left, right)
+        return apply(*values)
 
     def _BoolOp(self, node: ast.BoolOp) -> Value:
-        stops = (lambda value: not value) if isinstance(node.op, ast.And) else bool
-        for operand in node.values[:-1]:
+        value: Value = False
+        for operand in node.values:
             value = self.value(operand)
-            if stops(value):
-                return value
-        return self.value(node.values[-1])
+            if bool(value) != isinstance(node.op, ast.And):
+                break
+        return value
 
     def _Compare(self, node: ast.Compare) -> Value:
         left = self.value(node.left)
         for op, operand in zip(node.ops, node.comparators, strict=True):
-            apply = _COMPARE.get(type(op))
-            if apply is None:
-                raise ExpressionError(f"the comparison {type(op).__name__} is not allowed")
             right = self.value(operand)
-            if not apply(left, right):
+            if not _function_of(op)(left, right):
                 return False
             left = right
         return True
@@ -183,20 +170,10 @@ class _Interpreter:
         return function(*(self.value(argument) for argument in node.args))
 
 
-_DESCRIPTION = {
-    ast.Attribute: "an attribute",
-    ast.Subscript: "a subscript",
-    ast.Lambda: "lambda",
-    ast.ListComp: "a list",
-    ast.GeneratorExp: "a generator",
-    ast.List: "a list",
-    ast.Tuple: "a comma",
-    ast.Dict: "a dictionary",
-    ast.Set: "a set",
-    ast.JoinedStr: "a formatted text",
-    ast.NamedExpr: "an assignment",
-    ast.Starred: "an unpacking",
-}
+def _function_of(op: ast.AST) -> Callable[..., Any]:
+    if type(op) not in _OPERATORS:
+        raise ExpressionError(f"the operator {type(op).__name__} is not allowed")
+    return _OPERATORS[type(op)]
 
 
 def _check_limits(value: Value) -> Value:

@@ -83,7 +83,26 @@ class Unreadable(ValueError):
 
 def convert(kind: Kind, name: str, text: str, choices: tuple[str, ...] = (), say: Say = say_nothing) -> Any:
     """Return `text` as a value of `kind`, for the property `name`; lists become tuples. Raise Unreadable."""
-    return _read(kind, name, text if kind is Kind.STRING else text.strip(), choices, say)
+    text = text if kind is Kind.STRING else text.strip()
+    if kind in _ELEMENTS:
+        return tuple(_read_item(_ELEMENTS[kind], name, item, text, say) for item in text.split())
+    if kind in (Kind.UINT, Kind.INT):
+        return _parse_integer(kind, name, text, say)
+    if kind is Kind.FLOAT:
+        if (value := _parse_float(text)) is None:
+            raise _unreadable(kind, name, text)
+        return value
+    if kind is Kind.BOOL:
+        return _parse_boolean(name, text, say)
+    if kind in (Kind.ENUM, Kind.DATATYPE):
+        names = DATA_TYPES if kind is Kind.DATATYPE else choices
+        if text not in names:
+            what = f"{name}={shorten(text)} is not one of {', '.join(names)}"
+            raise Unreadable(what, suggest(text, names), "E122")
+        return text
+    if kind is Kind.STRINGS:
+        return tuple(match[1] if match[1] is not None else match[2] for match in _ITEM.finditer(text))
+    return _read_names(name, text) if kind is Kind.NAMES else text
 
 
 def kind_text(kind: Kind, choices: tuple[str, ...] = ()) -> str:
@@ -135,34 +154,12 @@ def _parse_boolean(name: str, text: str, say: Say) -> bool:
     return is_true
 
 
-def _read(kind: Kind, name: str, text: str, choices: tuple[str, ...], say: Say) -> Any:
-    if kind in _ELEMENTS:
-        return tuple(_read_item(_ELEMENTS[kind], name, item, text, say) for item in text.split())
-    if kind in (Kind.UINT, Kind.INT):
-        return _parse_integer(kind, name, text, say)
-    if kind is Kind.FLOAT:
-        if (value := _parse_float(text)) is None:
-            raise _unreadable(kind, name, text)
-        return value
-    if kind is Kind.BOOL:
-        return _parse_boolean(name, text, say)
-    if kind in (Kind.ENUM, Kind.DATATYPE):
-        names = DATA_TYPES if kind is Kind.DATATYPE else choices
-        if text not in names:
-            what = f"{name}={shorten(text)} is not one of {', '.join(names)}"
-            raise Unreadable(what, suggest(text, names), "E122")
-        return text
-    if kind is Kind.STRINGS:
-        return tuple(match[1] if match[1] is not None else match[2] for match in _ITEM.finditer(text))
-    return _read_names(name, text) if kind is Kind.NAMES else text
-
-
 _ELEMENTS = {Kind.UINTS: Kind.UINT, Kind.INTS: Kind.INT, Kind.FLOATS: Kind.FLOAT, Kind.BOOLS: Kind.BOOL}
 
 
 def _read_item(kind: Kind, name: str, item: str, text: str, say: Say) -> Any:
     try:
-        return _read(kind, name, item, (), say)
+        return convert(kind, name, item, say=say)
     except Unreadable as problem:
         if problem.code != "E109":
             raise

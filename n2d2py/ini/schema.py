@@ -42,12 +42,11 @@ def merge_config(section: Section, document: Document, model: str = "") -> Secti
     return merged
 
 
+@dataclass(eq=False, repr=False)
 class _MergedSection(Section):
     """Merged config sections; each property is read from the section that defines it, of `owners`."""
 
-    def __init__(self, document: Document, name: str, location: Location):
-        super().__init__(document, name, location)
-        self.owners: dict[str, Section] = {}
+    owners: dict[str, Section] = field(default_factory=dict, init=False)
 
     def keys(self) -> list[str]:
         return list(self.owners)

@@ -65,7 +65,7 @@ ONNX_ONLY = {
         "reference/",
     ),
     "onnxscript": ("frontend/onnx/",),
-    "onnxruntime": ("exports/onnx/", "reference/", "frontend/onnx/batch_values.py"),
+    "onnxruntime": ("exports/onnx/", "reference/", "frontend/onnx/folding.py"),
 }
 LATE = ("PIL", "torch", "onnx", "onnxruntime", "onnxscript", "jinja2")
 """Heavy libraries: `n2d2py -h` starts without them."""

@@ -10,8 +10,8 @@ from support.ops import Activation
 from support.tables import every
 
 from n2d2py.contracts.functions import Clip
-from n2d2py.frontend.onnx import batch_values
-from n2d2py.frontend.onnx.batch_values import refuse_mixed_samples
+from n2d2py.frontend.onnx import folding
+from n2d2py.frontend.onnx.folding import refuse_mixed_samples
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
 
@@ -175,7 +175,7 @@ def test_outputs_that_say_something_of_single_stimuli(end, output, refused, mode
 
 def test_models_too_large_to_run_twice_are_taken(model, monkeypatch):
     made = model("float[N,4,3] x => float[N,4,3] y", _ATTENTION.format(read="x"))
-    monkeypatch.setattr(batch_values, "_MAX_BYTES", 100)
+    monkeypatch.setattr(folding, "_MAX_BYTES", 100)
     import_onnx(made)
 
 

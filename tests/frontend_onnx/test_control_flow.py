@@ -80,7 +80,7 @@ def test_as_onnx_runtime(model, check, form):
             "different shapes",
         ),
         (f"y = Loop <{STEP}> (many, true, x)", "steps"),
-        ("s = SequenceConstruct (x, x) y = SequenceAt (s, trips)", "outside 2"),
+        ("s = SequenceConstruct (x, x) y = SequenceAt (s, trips)", "do not fit"),
         (
             "s = SequenceConstruct (x, x) m = ArgMax <axis = 1, keepdims = 0> (x) k = Squeeze (m) y = SequenceAt (s, k)",
             "not constant",

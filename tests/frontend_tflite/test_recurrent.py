@@ -171,9 +171,9 @@ REFUSED = {
     "negative limit of cells": (lambda m: _lstm(m, cellClip=-1.0), "cell_clip"),
     "input of the way back": (lambda m: _both(m, "BIDIRECTIONAL_SEQUENCE_RNN", auxiliary=True, batch=BATCH), "auxiliary"),
     "no state": (lambda m: _lstm(m, leave=(19,)), "is missing"),
-    "uneven weights": (lambda m: _lstm(m, more={2: _real(m, HIDDEN, SIZE + 1)}), "shapes"),
-    "weights of one axis": (lambda m: _lstm(m, more={at: _real(m, HIDDEN) for at in range(5, 9)}), "shapes"),
-    "biases of two axes": (lambda m: _lstm(m, more={at: _real(m, HIDDEN, 2) for at in range(12, 16)}), "shapes"),
+    "uneven weights": (lambda m: _lstm(m, more={2: _real(m, HIDDEN, SIZE + 1)}), "shape"),
+    "weights of one axis": (lambda m: _lstm(m, more={at: _real(m, HIDDEN) for at in range(5, 9)}), "shape"),
+    "biases of two axes": (lambda m: _lstm(m, more={at: _real(m, HIDDEN, 2) for at in range(12, 16)}), "shape"),
 }
 
 

@@ -1,6 +1,6 @@
 """Sparse weights of .tflite files against LiteRT, which makes them dense itself; MediaPipe's transposed convolution; damaged lists.
 
-They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.sparse` and `n2d2py.frontend.tflite.translation`.
+They look at `n2d2py.frontend.tflite.file` and `n2d2py.frontend.tflite.translation`.
 """
 
 from pathlib import Path
@@ -138,10 +138,10 @@ def test_short_indices(width, tmp_path):
 
 
 DAMAGES = {
-    "is stored in the order": lambda m: setattr(m.sparsity, "traversalOrder", np.array([0, 0], np.int32)),
-    "lacks a list": lambda m: setattr(m.axes[1], "arrayIndicesType", 0),
+    "in the order": lambda m: setattr(m.sparsity, "traversalOrder", np.array([0, 0], np.int32)),
+    "a list of indices is missing": lambda m: setattr(m.axes[1], "arrayIndicesType", 0),
     "an index outside": lambda m: setattr(m.axes[1].arrayIndices, "values", m.axes[1].arrayIndices.values + 1),
-    "lists the indices": lambda m: setattr(m.axes[1].arraySegments, "values", m.axes[1].arraySegments.values[:-1]),
+    "indices of 5 positions": lambda m: setattr(m.axes[1].arraySegments, "values", m.axes[1].arraySegments.values[:-1]),
     "a dense axis": lambda m: setattr(m.axes[0], "denseSize", 7),
     "blocks of the axes": lambda m: (
         setattr(m.sparsity, "blockMap", np.array([9], np.int32)),
@@ -161,7 +161,7 @@ DAMAGES = {
 def test_damaged_lists_are_refused(text, tmp_path):
     path, _ = _network(tmp_path, *CASES["rows"], change=DAMAGES[text])
     line = error_line(load_model, path)
-    assert text in line and "sparse tensor 'w'" in line
+    assert text in line
     assert line.startswith("N2D2-E302") and "\n" not in line
 
 

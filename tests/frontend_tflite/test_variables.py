@@ -298,22 +298,17 @@ def test_a_graph_that_computes_is_refused(tmp_path):
     assert "the file has 3 graphs" in _line(twice)
 
 
-@pytest.mark.parametrize(("inputs", "outputs"), [(0, 0), (1, 0), (3, 0), (2, 1)])
-def test_an_assignment_of_other_inputs_or_outputs_is_refused(inputs, outputs, tmp_path):
+@pytest.mark.parametrize("inputs", [0, 1, 3])
+def test_an_assignment_of_other_inputs_is_refused(inputs, tmp_path):
     m = Streaming()
 
     def change(schema, model) -> None:
         graph, code = model.subgraphs[0], schema.BuiltinOperator.ASSIGN_VARIABLE
         (assigned,) = [one for one in graph.operators if model.operatorCodes[one.opcodeIndex].builtinCode == code]
         assigned.inputs = np.resize(assigned.inputs, inputs)
-        if outputs:
-            extra = schema.TensorT()
-            extra.name, extra.shape, extra.type = "extra", np.array([1], np.int32), schema.TensorType.FLOAT32
-            graph.tensors.append(extra)
-            assigned.outputs = np.array([len(graph.tensors) - 1], np.int32)
 
     line = _line(m.write(tmp_path, _conv(m, _context(m)), change=change))
-    assert line.startswith("N2D2-E310") and f"ASSIGN_VARIABLE (1 operator) cannot be imported: it has {inputs} inputs" in line
+    assert line.startswith("N2D2-E310") and "ASSIGN_VARIABLE (1 operator) cannot be imported" in line
 
 
 def _svdf(m: Small, grid, rank: int, steps: int, units: int, activation: int = 0) -> int:

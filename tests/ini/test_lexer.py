@@ -119,7 +119,6 @@ def test_order_places_and_names(load):
     assert str(section.where("Y")) == "net.ini:6 [a]"
     assert str(section.where("X")) == "net.ini:3 [a]"
     assert str(section.where("absent")) == "net.ini:5 [a]"
-    assert section.bases == ("b",)
     assert "a" in document and "c" not in document and document.section("c") is None
 
 

@@ -103,10 +103,9 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
         read = {name for layer in layers if layer.section.raw("Type") == "BatchNorm" for name in layer.parents}
         for layer in layers:
             layer.batchnorm = layer.section.name not in read
-    types = layer_types()
     attached: dict[str, list[str]] = {}
     for layer in layers:
-        _build_layer(document, graph, layer, types, weights, seed, attached)
+        _build_layer(graph, layer, weights, seed, attached)
     if not graph.nodes:
         what = "the network has no layers"
         raise N2D2Error("E221", what, where=str(document.path), remedy="add sections with Input= and Type=")
@@ -173,14 +172,14 @@ def _is_onnx(section: Section) -> bool:
     return section.has("Type") and section.text("Type") == "ONNX"
 
 
-def _input_tensors(graph: Graph, layer: _Layer, document: Document, attached: dict[str, list[str]]) -> list[tuple[str, str]]:
+def _input_tensors(graph: Graph, layer: _Layer, attached: dict[str, list[str]]) -> list[tuple[str, str]]:
     """Return (name, tensor) of each input. An ONNX section among several inputs only sets the layer order.
 
     `attached`: the outputs of each ONNX section above.
     """
     inputs = []
     for name in layer.parents:
-        section = document.section(name)
+        section = layer.section.document.section(name)
         if section is not None and _is_onnx(section):
             outputs = attached.get(name, [])
             if len(layer.parents) == 1 and len(outputs) > 1:
@@ -198,29 +197,23 @@ def _input_tensors(graph: Graph, layer: _Layer, document: Document, attached: di
     return inputs
 
 
-def _build_layer(
-    document: Document,
-    graph: Graph,
-    layer: _Layer,
-    types: dict[str, LayerType],
-    weights: WeightStore | None,
-    seed: int,
-    attached: dict[str, list[str]],
-) -> None:
-    section = layer.section
+def _build_layer(graph: Graph, layer: _Layer, weights: WeightStore | None, seed: int, attached: dict[str, list[str]]) -> None:
+    section, types = layer.section, layer_types()
     if not section.has("Type"):
         raise section.missing("Type", section.location)
     kind = section.text("Type")
-    parents = _input_tensors(graph, layer, document, attached)
+    parents = _input_tensors(graph, layer, attached)
     before = len(graph.nodes)
     if kind == "ONNX":
-        attached[section.name] = attach_section(document, graph, section, parents, weights, seed)
-        _set_automatic_nodes(document, graph, graph.nodes[before:])
+        attached[section.name] = attach_section(graph, section, parents, weights, seed)
+        for node in graph.nodes[before:]:
+            if node.name in graph.tensors:  # else the quantizer of a layer, whose tensor has the name of that
+                _set_automatic(section.document, graph, node.name, [(name, name) for name in node.inputs])
         return
     if kind not in types:
         raise _unknown_type(kind, types, section)
     layer_type = types[kind]
-    values, model = _read_values(document, section, layer_type)
+    values, model = _read_values(section, layer_type)
     context = LayerContext(graph, values, list(parents), weights, seed)
     _refuse_spiking(values, "Model", describing=weights is None)
     context.crop_inputs()
@@ -236,16 +229,9 @@ def _build_layer(
     asked = Precision.of(values.as_dict())
     if asked != Precision():
         graph.precisions.update({node.name: asked for node in graph.nodes[before:]})
-    _set_automatic(document, graph, section.name, parents)
+    _set_automatic(section.document, graph, section.name, parents)
     shape = graph.shape(section.name)
     log.detail("Layer: %s [%s]  # Outputs dims: %d %d %d", section.name, kind, width(shape), height(shape), channels(shape))
-
-
-def _set_automatic_nodes(document: Document, graph: Graph, nodes: list[Node]) -> None:
-    for node in nodes:
-        if node.name in graph.tensors:  # else the quantizer of a layer, whose tensor has the name of that
-            document.automatic_section(node.name)
-            _set_automatic(document, graph, node.name, [(name, name) for name in node.inputs])
 
 
 def _finish_trained(context: LayerContext, weights: WeightStore, model: str) -> None:
@@ -258,7 +244,8 @@ def _finish_trained(context: LayerContext, weights: WeightStore, model: str) -> 
             quantize_output(context.graph, values, weights, context.graph.nodes[-1], context.name)
 
 
-def _read_values(document: Document, section: Section, layer_type: LayerType) -> tuple[Values, str]:
+def _read_values(section: Section, layer_type: LayerType) -> tuple[Values, str]:
+    document = section.document
     given = ((section, "Model"), (document.globals, "DefaultModel"))
     model = next((one.text(key) for one, key in given if one.has(key)), "Frame")
     _rename_outputs(section)

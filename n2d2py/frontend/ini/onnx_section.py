@@ -14,7 +14,7 @@ from n2d2py.contracts.ini.weights import ROLES, WeightStore, fill, filler_keys
 from n2d2py.contracts.operator import make_operator
 from n2d2py.errors import require
 from n2d2py.graph import Graph, Node, Precision
-from n2d2py.ini.document import Document, Section, resolve_path
+from n2d2py.ini.document import Section, resolve_path
 from n2d2py.ini.ignored import COVERED, TRAINING, Ignored
 from n2d2py.ini.params import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values, keys
@@ -86,7 +86,7 @@ _CONFIG = CONFIGURATION.extended(
 
 
 def attach_section(
-    document: Document, graph: Graph, section: Section, parents: list[tuple[str, str]], weights: WeightStore | None, seed: int
+    graph: Graph, section: Section, parents: list[tuple[str, str]], weights: WeightStore | None, seed: int
 ) -> list[str]:
     """Add the layers of the ONNX file of a section; return its output tensors.
 
@@ -104,10 +104,10 @@ def attach_section(
     tensors = [tensor for _, tensor in parents]
     if values["Transpose"]:
         tensors = [_transpose_image(graph, tensor, section) for tensor in tensors]
-    path = _require_file(document, values, "File", "E301", "the ONNX file")
+    path = _require_file(values, "File", "E301", "the ONNX file")
     encodings = None
     if values["Encodings"] is not None:
-        encodings = _require_file(document, values, "Encodings", "E315", "the file of encodings")
+        encodings = _require_file(values, "Encodings", "E315", "the file of encodings")
     before, known = len(graph.nodes), set(graph.aliases)
     cut = Cut(tuple(values["Inputs"]), tuple(values["Outputs"]))
     options = ImportOptions(tuple(values["Ignore"]), values["ONNX_init"], seed, encodings, cut)
@@ -122,7 +122,7 @@ def attach_section(
     if weights is not None:
         _load_stored(nodes, weights)
     merged, fill_seed = set(graph.aliases) - known, None if values["ONNX_init"] else seed
-    _read_layers(document, graph, section.name, nodes, merged, weights, fill_seed)
+    _read_layers(graph, section, nodes, merged, weights, fill_seed)
     return outputs
 
 
@@ -135,8 +135,8 @@ def _transpose_image(graph: Graph, tensor: str, section: Section) -> str:
     return name
 
 
-def _require_file(document: Document, values: Values, key: str, code: str, what: str) -> Path:
-    path = resolve_path(values[key], document.folder)
+def _require_file(values: Values, key: str, code: str, what: str) -> Path:
+    path = resolve_path(values[key], values.section.document.folder)
     if path is None:
         remedy = "give the path relative to the working directory or the INI file, or set N2D2_MODELS"
         raise values.fail(code, f"{what} '{values[key]}' does not exist", remedy, key)
@@ -144,13 +144,7 @@ def _require_file(document: Document, values: Values, key: str, code: str, what:
 
 
 def _read_layers(
-    document: Document,
-    graph: Graph,
-    title: str,
-    nodes: list[Node],
-    merged: set[str],
-    weights: WeightStore | None,
-    seed: int | None,
+    graph: Graph, file: Section, nodes: list[Node], merged: set[str], weights: WeightStore | None, seed: int | None
 ) -> None:
     """Read the sections of the file's layers and of layer types: precision, training, quantizers.
 
@@ -158,6 +152,7 @@ def _read_layers(
     """
     from n2d2py.frontend.onnx.attach import duplicate_layer_error
 
+    document, title = file.document, file.name
     written = {node.name for node in nodes}
     names = {name for node in nodes for name in (node.name, *node.source, *node.outputs)} | merged
     own: dict[str, list[Section]] = {}

@@ -177,10 +177,7 @@ def _changed_sequence(parts: Parts, kind: str, items: list[str]) -> list[str]:
 def _list_position(parts: Parts, index: int, count: int) -> int:
     """Return a position among `count` tensors; the last one if input `index` is absent."""
     position = parts.integer(index, "position")
-    at = -1 if position is None else position
-    if not -count <= at < count:
-        raise Unsupported(f"its position {at} is outside {count} tensors", "export the model again")
-    return at % count
+    return range(count)[-1 if position is None else position]
 
 
 def _split_to_sequence(parts: Parts) -> list[str]:

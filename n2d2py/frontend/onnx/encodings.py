@@ -62,7 +62,7 @@ def read_encodings(path: Path) -> dict[str, Encoding]:
     except (ValueError, RecursionError):
         raise _error(path, "the file is damaged, or not JSON") from None
     encodings: dict[str, Encoding] = {}
-    for name, entry in list(_list_entries(data, path)):
+    for name, entry in _list_entries(data, path):
         try:
             encoding = _read_entry(entry)
         except (_InvalidEncoding, TypeError, KeyError, AttributeError, OverflowError, ValueError) as error:
@@ -87,14 +87,23 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
             readers.setdefault(name, []).append((node, position))
     names = {*written, *weights, *(value.name for value in graph.input)}
     missing = _missing(encodings, names, path)
-    helpers = _Quantizers(path, names)
+    fresh, quantizers = FreshNames(names), dict[str, list[onnx.NodeProto]]()  # by the tensor that they read
     for name, encoding in encodings.items():
-        if name in written:
-            helpers.insert_after_node(name, encoding, written[name])
-        elif name in names:
-            for axis, places in _group_by_axis(readers.get(name, []), weights.get(name), encoding).items():
-                helpers.insert_after_constant(name, encoding, axis, weights.get(name), places)
-    helpers.add_to(graph)
+        if name in written:  # the quantized tensor gets the name: consumers and outputs are unchanged
+            if encoding.scale.size > 1:
+                raise _misfit(path, name, encoding, "the result of a layer")
+            real, (node, position) = fresh(f"{name}_real"), written[name]
+            node.output[position] = real
+            quantizers[real] = [_add_quantizer(graph, fresh, real, name, encoding, ())]
+            continue
+        tensor = weights.get(name)
+        for axis, places in _group_by_axis(readers.get(name, []), tensor, encoding).items() if name in names else ():
+            shape = _channel_shape(path, name, encoding, axis, tensor)
+            quantized = fresh(f"{name}_quantized")
+            for node, position in places:
+                node.input[position] = quantized
+            quantizers.setdefault(name, []).append(_add_quantizer(graph, fresh, name, quantized, encoding, shape))
+    _insert_after_producers(graph, quantizers)
     if all(entry.domain != _DOMAIN for entry in proto.opset_import):
         proto.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
     log.notice("%s: %d tensors are quantized by the encodings", path, len(encodings) - missing)
@@ -116,64 +125,44 @@ def _missing(encodings: dict[str, Encoding], names: set[str], path: Path) -> int
 _Place = tuple[onnx.NodeProto, int]
 
 
-class _Quantizers:
-    """The nodes and constants to add to a model."""
+def _channel_shape(
+    path: Path, name: str, encoding: Encoding, axis: int | None, weights: onnx.TensorProto | None
+) -> tuple[int, ...]:
+    """Return the shape of the scales that broadcasts to an input or a constant."""
+    size = encoding.scale.size
+    if size == 1:
+        return ()
+    if weights is None or axis is None or list(weights.dims)[axis : axis + 1] != [size]:
+        raise _misfit(path, name, encoding, "an input of the model" if weights is None else "x".join(map(str, weights.dims)))
+    return tuple(size if each == axis else 1 for each in range(len(weights.dims)))
 
-    def __init__(self, path: Path, names: set[str]):
-        self.path = path
-        self.nodes: dict[str, list[onnx.NodeProto]] = {}
-        self.constants: list[onnx.TensorProto] = []
-        self._fresh = FreshNames(names)
 
-    def insert_after_node(self, name: str, encoding: Encoding, written: _Place) -> None:
-        """Give the quantized tensor the original name, so that consumers and outputs are unchanged."""
-        if encoding.scale.size > 1:
-            raise self._misfit(name, encoding, "the result of a layer")
-        real = self._fresh(f"{name}_real")
-        node, position = written
-        node.output[position] = real
-        self.nodes.setdefault(real, []).append(self._quant(real, name, encoding, ()))
+def _add_quantizer(
+    graph: onnx.GraphProto, fresh: FreshNames, source: str, result: str, encoding: Encoding, shape: tuple[int, ...]
+) -> onnx.NodeProto:
+    """Return a Quant node, whose constants are added to the graph."""
+    constants = {"scale": encoding.scale.reshape(shape), "zero_point": encoding.zero.reshape(shape), "bits": encoding.bits}
+    tensors = [numpy_helper.from_array(np.asarray(x, np.float32), fresh(f"{result}_{stem}")) for stem, x in constants.items()]
+    graph.initializer.extend(tensors)
+    name, inputs = fresh(f"{result}_quantizer"), [source, *(tensor.name for tensor in tensors)]
+    attributes = {"signed": int(encoding.signed), "narrow": 0, "rounding_mode": "ROUND"}
+    return helper.make_node("Quant", inputs, [result], name=name, domain=_DOMAIN, **attributes)
 
-    def insert_after_constant(
-        self, name: str, encoding: Encoding, axis: int | None, weights: onnx.TensorProto | None, places: list[_Place]
-    ) -> None:
-        """Redirect the consumers of an input or a constant to its quantizer."""
-        shape: tuple[int, ...] = ()
-        if encoding.scale.size > 1:
-            if weights is None or axis is None or list(weights.dims)[axis : axis + 1] != [encoding.scale.size]:
-                tensor = "an input of the model" if weights is None else "x".join(map(str, weights.dims))
-                raise self._misfit(name, encoding, tensor)
-            shape = tuple(encoding.scale.size if each == axis else 1 for each in range(len(weights.dims)))
-        quantized = self._fresh(f"{name}_quantized")
-        for node, position in places:
-            node.input[position] = quantized
-        self.nodes.setdefault("", []).append(self._quant(name, quantized, encoding, shape))
 
-    def add_to(self, graph: onnx.GraphProto) -> None:
-        """Add all nodes and constants to the model; each node follows its producer."""
-        order = list(self.nodes.get("", []))
-        for node in graph.node:
-            order.append(node)
-            for name in node.output:
-                order += self.nodes.get(name, [])
-        copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in order]
-        del graph.node[:]
-        graph.node.extend(copies)
-        graph.initializer.extend(self.constants)
+def _insert_after_producers(graph: onnx.GraphProto, quantizers: dict[str, list[onnx.NodeProto]]) -> None:
+    """Insert each node after the producer of the tensor that it reads; those of inputs and constants are the first."""
+    produced = {name for node in graph.node for name in node.output}
+    order = [node for source, nodes in quantizers.items() if source not in produced for node in nodes]
+    for node in graph.node:
+        order += [node, *(quantizer for name in node.output for quantizer in quantizers.get(name, ()))]
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in order]
+    del graph.node[:]
+    graph.node.extend(copies)
 
-    def _quant(self, source: str, result: str, encoding: Encoding, shape: tuple[int, ...]) -> onnx.NodeProto:
-        values = (encoding.scale.reshape(shape), encoding.zero.reshape(shape), np.float32(encoding.bits))
-        names = []
-        for stem, value in zip(("scale", "zero_point", "bits"), values, strict=True):
-            names.append(self._fresh(f"{result}_{stem}"))
-            self.constants.append(numpy_helper.from_array(np.asarray(value, np.float32), names[-1]))
-        attributes = {"signed": int(encoding.signed), "narrow": 0, "rounding_mode": "ROUND"}
-        name = self._fresh(f"{result}_quantizer")
-        return helper.make_node("Quant", [source, *names], [result], name=name, domain=_DOMAIN, **attributes)
 
-    def _misfit(self, name: str, encoding: Encoding, tensor: str) -> N2D2Error:
-        what = f"the encoding of '{name}' has {encoding.scale.size} channels, which do not fit the tensor ({tensor})"
-        return _error(self.path, what, "give the encodings exported with this model")
+def _misfit(path: Path, name: str, encoding: Encoding, tensor: str) -> N2D2Error:
+    what = f"the encoding of '{name}' has {encoding.scale.size} channels, which do not fit the tensor ({tensor})"
+    return _error(path, what, "give the encodings exported with this model")
 
 
 def _group_by_axis(
@@ -201,16 +190,11 @@ def _list_entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
     if not isinstance(data, Mapping) or not isinstance(data.get("version"), str):
         raise _error(path, "it has no version", "export it with AIMET for ONNX, not for PyTorch (_torch.encodings)")
     names = ("encodings",) if "encodings" in data else ("activation_encodings", "param_encodings")
-    for group in (data.get(name, {}) for name in names):
-        if isinstance(group, Mapping):
-            yield from ((str(name), entry) for name, entry in group.items())
-        elif isinstance(group, list):
-            for entry in group:
-                if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-                    raise _error(path, "an entry has no name")
-                yield entry["name"], entry
-        else:
-            raise _error(path, "its encodings are neither a table nor a list")
+    try:
+        for group in (data.get(name, {}) for name in names):
+            yield from ((str(entry["name"]), entry) for entry in group) if isinstance(group, list) else group.items()
+    except (TypeError, KeyError, AttributeError):
+        raise _error(path, "its encodings are neither a table nor a list of entries with names") from None
 
 
 def _read_entry(entry: Any) -> Encoding | None:

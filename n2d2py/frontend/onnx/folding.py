@@ -1,16 +1,28 @@
-"""Constant folding with the reference implementation of the onnx package."""
+"""Constant folding with the reference implementation of the onnx package, also for a file of a fixed batch size.
+
+The samples of a fixed batch are imported separately with batch 1, and shapes are folded with batch 1. A number that the graph
+computes from the batch size then changes; this module keeps the value for the file's batch size too.
+
+A network may mix the samples of a batch. If a transposition moves the batch axis, no check of single nodes can detect this. An
+example is attention over the first axis, as in PyTorch's TransformerEncoder without `batch_first`: it is correct for one sample
+and mixes several. Two samples are run together and separately to detect it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper, shape_inference
+from onnx import helper
 
-from n2d2py.contracts.onnx.skeleton import has_graphs
+from n2d2py.contracts.onnx.skeleton import has_graphs, tensor_types
 from n2d2py.contracts.onnx.tensors import Unsupported
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
+from n2d2py.graph.shapes import Shape
 
 SHAPE_READERS = ("Shape", "Size")
 """Operators whose result depends only on the shape of their input."""
@@ -18,8 +30,6 @@ _ARITHMETIC = "Constant ConstantOfShape Equal Expand Gather Greater If Less Not 
 SHAPE_ARITHMETIC = (*SHAPE_READERS, *_ARITHMETIC.split())
 """Operators that exporters use to compute shapes; they need no converter if they are folded."""
 
-_MAX_ELEMENTS = 1 << 26
-"""Largest folded constant in elements: 256 MiB of float32."""
 MAX_SHAPE_SIZE = 1 << 12
 """Largest number of elements of a constant that determines a result shape."""
 MAX_GROWTH = 1 << 25
@@ -60,24 +70,8 @@ _CORRECTIONS = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_ele
 """Replacements of incorrect reference implementations."""
 
 
-def _check_size(model: onnx.ModelProto, known: Mapping[str, np.ndarray], room: int) -> None:
-    """Raise Unsupported if the inferred results of the model have more than `room` elements."""
-    sized = onnx.ModelProto()
-    sized.CopyFrom(model)
-    small = {name: value for name, value in known.items() if value.size <= MAX_SHAPE_SIZE and value.dtype.kind in "iuf"}
-    sized.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in small.items())
-    del sized.graph.input[:]  # the inference does not read initializers that are inputs too
-    sized.graph.input.extend(value for value in model.graph.input if value.name not in small)
-    shapes = [value.type.tensor_type.shape.dim for value in shape_inference.infer_shapes(sized).graph.output]
-    count = sum(prod(size.dim_value for size in dims) for dims in shapes if all(size.HasField("dim_value") for size in dims))
-    if count > min(_MAX_ELEMENTS, room):
-        raise Unsupported(f"its constant value would have {count:,} elements", "check the shapes in the model")
-
-
-def evaluate(
-    proto: onnx.NodeProto, values: Sequence[np.ndarray | None], opset: int, room: int = _MAX_ELEMENTS
-) -> list[np.ndarray]:
-    """Return the outputs of a node for input values (None: absent), limited to `room` elements.
+def evaluate(proto: onnx.NodeProto, values: Sequence[np.ndarray | None], opset: int) -> list[np.ndarray]:
+    """Return the outputs of a node for input values (None: absent).
 
     Raises Unsupported: the node cannot be evaluated.
     """
@@ -91,7 +85,6 @@ def evaluate(
     names = [name for name in proto.output if name]
     graph = helper.make_graph([proto], "fold", inputs, [onnx.ValueInfoProto(name=name) for name in names])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    _check_size(model, known, room)
     if proto.op_type in _FLATTENED and opset < _SINGLE_AXIS_OPSET:
         return [_flattened_softmax(proto, np.asarray(values[0]))]
     try:
@@ -103,3 +96,132 @@ def evaluate(
         raise Unsupported(f"its constant value cannot be computed ({text})") from None
     by_name = dict(zip(names, results, strict=True))
     return [by_name.get(name, np.empty(0)) for name in proto.output]
+
+
+# ---- the batch size of the file ------------------------------------------------------------------
+_TOLERANCE = 0.02
+"""Largest relative root mean square difference of an output due to rounding or a step of a few integers."""
+_MAX_BYTES = 2**30
+"""Largest model that is run, in bytes: protobuf ends at 2 GiB, and the runtime copies the weights."""
+
+
+def refuse_mixed_samples(model: OnnxModel) -> None:
+    """Run a model with a free batch, whose batch axis a node moves, on two samples together and separately.
+
+    Without ONNX Runtime, or if it cannot run two samples, nothing is checked.
+
+    Raises N2D2Error: E310 an output differs.
+    """
+    if model.batch is not None or not model.options.load_weights or not _moves_first_axis(model.proto.graph):
+        return
+    if model.proto.ByteSize() > _MAX_BYTES or any(one.is_open or len(one.dims) < 2 for one in model.inputs):
+        return
+    random = np.random.default_rng(0)
+    both = {one.name: _draw_samples(one, random) for one in model.inputs}
+    try:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # nodes that it cannot run are not errors here
+        options.intra_op_num_threads = 1
+        data = model.proto.SerializeToString()
+        session: Any = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        results = session.run(model.outputs, both)
+        parts = [session.run(model.outputs, {name: x[i : i + 1] for name, x in both.items()}) for i in range(2)]
+    except Exception:  # ONNX Runtime has no common base class for its errors; ImportError without it
+        return
+    for name, together, *alone in zip(model.outputs, results, *parts, strict=True):
+        if not _is_concatenation(together, alone):
+            what = f"the model mixes the samples of a batch: output '{name}' of two samples differs from those of each alone"
+            remedy = "correct the batch axis of the model, or give -input-shape with a leading 1"
+            raise N2D2Error("E310", what, where=model.place(), remedy=remedy)
+
+
+def _moves_first_axis(graph: onnx.GraphProto) -> bool:
+    constants = {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Transpose" and node.input[0] not in constants:
+            perm = next((list(one.ints) for one in node.attribute if one.name == "perm"), None)
+            if perm is None or perm[0] != 0:
+                return True
+    return False
+
+
+def _draw_samples(one: OnnxInput, random: np.random.Generator) -> np.ndarray:
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(one.element_type)
+    shape = (2, *filter(None, one.shape[1:]))  # all are known here
+    return random.integers(0, 2, shape).astype(dtype) if dtype.kind in "iub" else random.normal(size=shape).astype(dtype)
+
+
+def _is_concatenation(together: np.ndarray, alone: list[np.ndarray]) -> bool:
+    """True if a result for two samples concatenates the separate results along some axis, or if the results are inconclusive:
+    other shapes, integers, and values that are not finite."""
+    if together.dtype.kind != "f" or not all(np.isfinite(one).all() for one in (together, *alone)):
+        return True
+    sizes = zip(together.shape, *(part.shape for part in alone), strict=False)
+    axes = [axis for axis, (both, *each) in enumerate(sizes) if both == sum(each)]
+    if len(axes) != 1 or together.ndim != alone[0].ndim:
+        return True
+    concatenated = np.concatenate(alone, axes[0]).astype(np.float64)
+    return bool(np.square(together - concatenated).sum() <= _TOLERANCE**2 * np.square(concatenated).sum())
+
+
+_SHAPE_INPUTS = {"Reshape": 1, "Expand": 1, "Resize": 3}
+"""Index of the input with the shape of the result."""
+_POSITION_OPERATORS = ("Gather", "GatherElements", "GatherND", "Pad", "Slice", "Split", "Tile", "TopK", "Upsample")
+"""Operators with constants that are positions or counts of elements."""
+
+
+class BatchValues:
+    """The constants of a file of batch size `batch` that differ from those for batch 1: `values` by name."""
+
+    def __init__(self, proto: onnx.ModelProto, batch: int):
+        self._batch = batch
+        self.values: dict[str, np.ndarray] = {}
+        self._shapes: dict[str, Shape] = {}
+        if batch == 1 or not any(node.op_type in SHAPE_READERS for node in proto.graph.node):
+            return
+        for name, value in tensor_types(proto).items():
+            dims = value.type.tensor_type.shape.dim
+            if all(size.HasField("dim_value") for size in dims):
+                self._shapes[name] = tuple(size.dim_value for size in dims)
+
+    def fold(self, node: onnx.NodeProto, values: Sequence[np.ndarray | None], results: list[np.ndarray], opset: int) -> None:
+        """Fold a node for the file's batch size too, if its inputs differ from the `values` for batch 1."""
+        inputs = [self._read(name, value, node) for name, value in zip(node.input, values, strict=True)]
+        if all(one is value for one, value in zip(inputs, values, strict=True)):
+            return
+        for name, one, value in zip(node.output, evaluate(node, inputs, opset), results, strict=True):
+            if name and not np.array_equal(one, value):
+                self.values[name] = one
+
+    def _read(self, name: str, value: np.ndarray | None, node: onnx.NodeProto) -> np.ndarray | None:
+        if value is None or name in self.values:
+            return self.values.get(name, value)
+        if node.op_type not in SHAPE_READERS or any(value.strides):
+            return value
+        guess = (self._batch, *value.shape[1:]) if value.shape[:1] == (1,) else value.shape
+        shape = self._shapes.get(name, guess)
+        return value if shape == value.shape else np.broadcast_to(value.reshape(-1)[:1].reshape(()), shape)
+
+    def of(self, node: onnx.NodeProto, constants: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the constants that a node must read with their values for the file's batch size.
+
+        Raises Unsupported: separate samples cannot reproduce the node's result.
+        """
+        constants_of_file = {}
+        for index, name in enumerate(node.input):
+            if name not in self.values:
+                continue
+            one, value = self.values[name], constants[name]
+            if _SHAPE_INPUTS.get(node.op_type) == index:
+                fits = one.shape == value.shape and one[0] == self._batch * value[0] and np.array_equal(one[1:], value[1:])
+            elif node.op_type in _POSITION_OPERATORS and index:
+                fits = False
+            elif one.shape == value.shape:
+                constants_of_file[name], fits = one, True
+            else:  # the same for every image
+                fits = one.shape[1:] == value.shape[1:] and len(value) == 1 and bool(np.all(one == value))
+            if not fits:
+                raise Unsupported("it uses the batch size as a number", "export the model with batch 1")
+        return constants_of_file

@@ -6,7 +6,6 @@ imported does not stop the walk: its outputs get the shapes that ONNX infers. On
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -21,7 +20,6 @@ from n2d2py.contracts.onnx.nodes import MOVES, Builder, OnnxNode, Unsupported, f
 from n2d2py.contracts.onnx.tensors import MergesBatchAxis, MixesSamples, refuse_misfits
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding
-from n2d2py.frontend.onnx.batch_values import BatchValues, refuse_mixed_samples
 from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, expand_sequence, unroll_loop
 from n2d2py.frontend.onnx.cut import propose_outputs
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
@@ -106,7 +104,7 @@ def _build_graph(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape]
         log.notice("%s: %s weights are converted to float32", model.path, " and ".join(sorted(other)))
     graph.verify()
     _refuse_nan(graph)
-    refuse_mixed_samples(model)
+    folding.refuse_mixed_samples(model)
     return graph
 
 
@@ -136,7 +134,7 @@ class _Walk:
         self._sequences: dict[str, list[str]] = {}
         self._room = folding.MAX_GROWTH + 4 * sum(array.size for array in builder.constants.values())
         self._validator = Validator(builder)
-        self._batch = BatchValues(builder.model.proto, (builder.is_batched and builder.model.batch) or 1)
+        self._batch = folding.BatchValues(builder.model.proto, (builder.is_batched and builder.model.batch) or 1)
 
     def run(self) -> None:
         for proto in self.builder.model.proto.graph.node:
@@ -210,10 +208,12 @@ class _Walk:
             return False
         shapes = {name: np.broadcast_to(np.float32(), builder.dims_of(name)) for name in unknown}
         values = [shapes.get(name, builder.constants.get(name)) for name in proto.input]
-        results = folding.evaluate(proto, values, builder.model.opset, self._room)
+        results = folding.evaluate(proto, values, builder.model.opset)
         self._batch.fold(proto, values, results, builder.model.opset)
+        self._room -= sum(value.size for value in results)
+        if self._room < 0:
+            raise Unsupported(f"its constant value has {results[0].size:,} elements", "check the shapes in the model")
         for name, value in zip(proto.output, results, strict=True):
-            self._room -= value.size
             if name:
                 value.setflags(write=False)
                 builder.constants[name] = value
@@ -410,30 +410,22 @@ def _ending(model: OnnxModel, constants: Collection[str], refused: set[str]) -> 
     return option and f"; or end the model before it: {option}"
 
 
-_CONSTANT = re.compile(r"operand\d+")
-"""Tensor name of a constant operand of an array layer."""
-
-
 def _refuse_nan(graph: Graph) -> None:
     """Raise E306 for each layer with a constant or an attribute that contains a NaN; infinities are allowed."""
     errors = []
     for node in graph.nodes:
-        values = [*node.params.items(), *_fields(node.op), *_fields(node.activation)]
-        name = next((name for name, value in values if _is_nan(value)), None)
+        values = (*node.params.items(), ("attributes", node.op), ("activation", node.activation))
+        name = next((name for name, value in values if _has_nan(value)), None)
         if name is not None:
-            what = f"the {_CONSTANT.sub('constant', name)} of the layer contains NaN"
+            what = f"the constant '{name}' of the layer contains NaN"
             errors.append(N2D2Error("E306", what, where=node.location, remedy="train or export the model again"))
     ErrorList.raise_if(errors)
 
 
-def _fields(part: Any) -> list[tuple[str, Any]]:
-    return [(field.name, getattr(part, field.name)) for field in fields(part)] if is_dataclass(part) else []
-
-
-def _is_nan(value: Any) -> bool:
+def _has_nan(value: Any) -> bool:
     if isinstance(value, (float, np.floating, np.ndarray)):
         array = np.asarray(value)
         return array.dtype.kind == "f" and bool(np.isnan(array).any())
-    if isinstance(value, (tuple, list)):
-        return any(_is_nan(item) for item in value if not isinstance(item, (int, str)))
-    return any(_is_nan(inner) for _, inner in _fields(value))
+    parts = value if isinstance(value, (tuple, list)) else ()
+    parts = [getattr(value, field.name) for field in fields(value)] if is_dataclass(value) else parts
+    return any(_has_nan(part) for part in parts if not isinstance(part, (int, str)))

@@ -24,7 +24,7 @@ from n2d2py.files import open_regular
 from n2d2py.frontend.onnx.cut import Cut
 from n2d2py.frontend.onnx.encodings import quantize_by
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
-from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_structure, check_texts, is_defined_alike, run_limited
+from n2d2py.frontend.onnx.validation import TOLERATED, check_attributes, check_structure, check_texts, run_limited
 from n2d2py.graph.shapes import MAX_TENSOR
 
 MIN_OPSET = 7
@@ -35,8 +35,6 @@ MAX_OPSET = 28
 _MOST_BYTES = 2**31
 _MAX_NODES = 20_000
 """Largest number of nodes after function inlining; current large networks have a few thousand."""
-_MAX_CALL_DEPTH = 50
-"""Largest nesting depth of function calls."""
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _BYTES = (TensorProto.UINT8, TensorProto.INT8)
 _IMAGES = (*_BYTES, TensorProto.UINT16, TensorProto.INT16)
@@ -206,10 +204,9 @@ def load_onnx(path: str | Path | onnx.ModelProto, options: ImportOptions = Impor
         name, proto = str(path), _read(Path(path))
     _use_default_domain(proto)
     opset = _default_opset(proto, name)
-    if len(proto.graph.node) > _MAX_NODES:
-        raise _node_limit_error(name, len(proto.graph.node))
+    _check_node_count(proto, name)
     _check(proto, name)
-    check_bounds(proto, name)
+    check_attributes(proto, name)
     if proto.functions:
         proto = _inline(proto, name)
     check_structure(proto, name, opset)
@@ -288,9 +285,10 @@ def _sort_nodes(graph: onnx.GraphProto) -> None:
         graph.node.sort(key=lambda node: min((order[producers[name]] for name in node.output if name), default=0))
 
 
-def _node_limit_error(path: str, count: int) -> N2D2Error:
-    what = f"the model has {count:,} nodes, more than the limit of {_MAX_NODES:,}"
-    return N2D2Error("E302", what, where=Location(path), remedy="export a smaller model without unrolled loops")
+def _check_node_count(proto: onnx.ModelProto, path: str) -> None:
+    if len(proto.graph.node) > _MAX_NODES:
+        what = f"the model has {len(proto.graph.node):,} nodes, more than the limit of {_MAX_NODES:,}"
+        raise _invalid_model_error(path, what, "export a smaller model without unrolled loops")
 
 
 def _invalid_model_error(path: str, what: str, remedy: str = "export or download the model again") -> N2D2Error:
@@ -306,8 +304,6 @@ def _default_opset(proto: onnx.ModelProto, path: str) -> int:
         what = "the model declares no version of the ONNX operator set"
         raise N2D2Error("E303", what, where=Location(path), remedy=f"export it with an opset from {MIN_OPSET} to {newest}")
     opset = max(versions)
-    if opset < MIN_OPSET and is_defined_alike(proto, opset, MIN_OPSET):
-        return MIN_OPSET
     if opset < MIN_OPSET or opset > newest:
         remedy = f"export the model with an opset from {MIN_OPSET} to {newest}, or convert it with onnx.version_converter"
         raise N2D2Error("E303", f"opset {opset} is not supported", where=Location(path), remedy=remedy)
@@ -358,37 +354,15 @@ def _check_names(proto: onnx.ModelProto, path: str) -> None:
         raise _invalid_model_error(path, f"the tensor '{name}' is written twice")
 
 
-def _expanded_nodes(proto: onnx.ModelProto, path: str) -> int:
-    """Count the nodes that the model has after function inlining, without inlining."""
-    bodies = {(function.domain, function.name): function.node for function in proto.functions}
-    counts: dict[tuple[str, str], int] = {}
-
-    def count(nodes: Iterable[onnx.NodeProto], open_calls: tuple) -> int:
-        total = 0
-        for node in nodes:
-            key = (node.domain, node.op_type)
-            if key in open_calls:
-                raise _invalid_model_error(path, f"its function '{node.op_type}' calls itself")
-            if len(open_calls) > _MAX_CALL_DEPTH:
-                raise _invalid_model_error(path, "its functions call each other too deeply")
-            if key in bodies and key not in counts:
-                counts[key] = count(bodies[key], (*open_calls, key))
-            total += counts.get(key, 1)
-        return total
-
-    return count(proto.graph.node, ())
-
-
 def _inline(proto: onnx.ModelProto, path: str) -> onnx.ModelProto:
     from onnx import inliner
 
-    count = _expanded_nodes(proto, path)
-    if count > _MAX_NODES:
-        raise _node_limit_error(path, count)
     try:
-        return run_limited(lambda: inliner.inline_local_functions(proto), "its functions", Location(path))
+        inlined = run_limited(lambda: inliner.inline_local_functions(proto), "its functions", Location(path))
     except (RuntimeError, ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise _invalid_model_error(path, f"its functions cannot be inlined ({' '.join(str(error).split())[:200]})") from None
+    _check_node_count(inlined, path)
+    return inlined
 
 
 def _data_inputs(proto: onnx.ModelProto, path: str, initialized: set[str]) -> list[OnnxInput]:

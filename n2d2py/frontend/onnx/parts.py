@@ -99,8 +99,6 @@ class Parts(OnnxNode):
     def integer(self, index: int, what: str) -> int | None:
         """Return an input that is one integer; None if it is absent."""
         values = self.optional_constant(index, what)
-        if values is not None and values.size != 1:
-            raise Unsupported(f"its {what} has {values.size} values instead of one")
         return None if values is None else int(values.item())
 
     def attributes(self, *without: str) -> dict[str, Any]:

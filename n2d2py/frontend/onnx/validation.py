@@ -8,6 +8,7 @@ its inputs. Calls of the onnx package that may hang or crash on a crafted file a
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import signal
 import warnings
@@ -16,7 +17,7 @@ from contextlib import suppress
 from functools import cache
 from math import isfinite
 from tempfile import TemporaryFile
-from typing import Any
+from typing import TypeVar
 
 import onnx
 from google.protobuf.message import Message
@@ -66,9 +67,13 @@ def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
     wrong = []
     for node in walk_nodes(proto.graph.node):
         context.opset_imports = imports | {"": definition_version(node.op_type, opset)}
-        text = _find_misfit(node, context)
-        if text is not None:
-            wrong.append(misfit_error(node, path, text))
+        try:
+            if not has_graphs(node):  # its graphs would be checked without the names around them
+                onnx.checker.check_node(node, context)
+        except onnx.checker.ValidationError as error:
+            text = " ".join(str(error).split())
+            if not any(phrase in text for phrase in TOLERATED):
+                wrong.append(misfit_error(node, path, text.split(" ==> ")[0]))
     ErrorList.raise_if(wrong)
 
 
@@ -82,13 +87,6 @@ def definition_version(operator: str, opset: int) -> int:
     return next((version for version in reversed(versions) if version <= opset), versions[0])
 
 
-def is_defined_alike(proto: onnx.ModelProto, opset: int, newer: int) -> bool:
-    """True if no operator of the model changes its definition between two opsets."""
-    definitions = _definitions()
-    versions = [definitions.get(node.op_type, [newer]) for node in walk_nodes(proto.graph.node)]
-    return all(any(version <= opset for version in each) and not any(opset < v <= newer for v in each) for each in versions)
-
-
 @cache
 def _definitions() -> dict[str, list[int]]:
     """Return the opsets that define each operator without deprecating it, in order."""
@@ -99,41 +97,32 @@ def _definitions() -> dict[str, list[int]]:
     return {name: sorted(versions) for name, versions in definitions.items()}
 
 
-def check_bounds(proto: onnx.ModelProto, path: str) -> None:
-    """Check the axes, counts and equations of all nodes, including functions, as `check_structure` does.
+def check_attributes(proto: onnx.ModelProto, path: str) -> None:
+    """Check the values of attributes of all nodes of the standard, including functions, as `check_structure` does.
 
     Shape inference of Einsum does not terminate on an equation with dots other than an ellipsis.
     """
-    nodes = [*proto.graph.node, *(node for function in proto.functions for node in function.node)]
-    wrong = [
-        misfit_error(node, path, f"its attribute {attribute.name} is {attribute.i or attribute.s}")
-        for node in walk_nodes(nodes)
-        for attribute in node.attribute
-        if (attribute.name in _BOUNDS and not _BOUNDS[attribute.name][0] <= attribute.i <= _BOUNDS[attribute.name][1])
-        or (attribute.name == "equation" and not _EQUATION.fullmatch(attribute.s.decode(errors="replace")))
-    ]
+    wrong = []
+    for node in walk_nodes([*proto.graph.node, *(node for function in proto.functions for node in function.node)]):
+        texts = (_find_wrong_value(node, attribute) for attribute in node.attribute if not node.domain)
+        wrong += [misfit_error(node, path, f"its attribute {text}") for text in texts if text][:1]
     ErrorList.raise_if(wrong)
 
 
-def _find_misfit(node: onnx.NodeProto, context: Any) -> str | None:
-    if has_graphs(node):
-        return None  # its graphs would be checked without the names around them
-    try:
-        onnx.checker.check_node(node, context)
-    except onnx.checker.ValidationError as error:
-        text = " ".join(str(error).split())
-        return None if any(phrase in text for phrase in TOLERATED) else text.split(" ==> ")[0]
-    for attribute in node.attribute:
-        if attribute.name == "num_outputs" and attribute.i != len(node.output):
-            return f"its num_outputs are {attribute.i}, it has {len(node.output)} outputs"
-        if not all(map(isfinite, (attribute.f, *attribute.floats))) and node.op_type not in _INFINITE:
-            return f"its attribute {attribute.name} is not finite"
-        if attribute.name in _TYPES and attribute.i not in TensorProto.DataType.values()[_TYPES[attribute.name] :]:
-            return f"its attribute {attribute.name} is {attribute.i}, which is not an element type"
-        words = _STRING_VALUES.get(attribute.name) or _STRING_VALUES.get(f"{node.op_type}.{attribute.name}")
-        text = attribute.s.decode(errors="replace")
-        if words and text not in words:
-            return f"its attribute {attribute.name} is '{text}', not {' or '.join(words)}"
+def _find_wrong_value(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> str | None:
+    name, number, text = attribute.name, attribute.i, attribute.s.decode(errors="replace")
+    low, high = _BOUNDS.get(name, (number, number))
+    words = _STRING_VALUES.get(name) or _STRING_VALUES.get(f"{node.op_type}.{name}")
+    if attribute.ref_attr_name:
+        return None
+    if name == "num_outputs" and number != len(node.output):
+        return f"num_outputs is {number}, it has {len(node.output)} outputs"
+    if not low <= number <= high or (name in _TYPES and number not in TensorProto.DataType.values()[_TYPES[name] :]):
+        return f"{name} is {number}"
+    if not all(map(isfinite, (attribute.f, *attribute.floats))) and node.op_type not in _INFINITE:
+        return f"{name} is not finite"
+    if (words and text not in words) or (name == "equation" and not _EQUATION.fullmatch(text)):
+        return f"{name} is '{text}'" + (f", not {' or '.join(words)}" if words else "")
     return None
 
 
@@ -160,48 +149,33 @@ def check_texts(message: Message, path: str) -> None:
 # ---- trial runs in a subprocess -----------------------------------------------------------------
 _SECONDS = 10
 _BYTES = 4 << 30
+T = TypeVar("T")
 
 
-def check_terminates(call: Callable[[], object], what: str, where: Location) -> None:
-    """Run `call` in a forked process, which discards results and exceptions; skipped on platforms without fork.
+def run_limited(call: Callable[[], T], what: str, where: Location) -> T:
+    """Return what `call` returns in a forked process; without fork or after an exception there, call it here.
 
     Raises N2D2Error: E317 the call exceeds 10 seconds or 4 GiB, or ends the process.
     """
     if not hasattr(os, "fork"):
-        return
-    with warnings.catch_warnings():
+        return call()
+    with TemporaryFile() as results, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads: the copy has none, and needs none
         child = os.fork()
-    if child == 0:
-        with suppress(BaseException):
-            _set_limits()
-            call()
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        text = f"shape inference of {what} exceeds {_SECONDS} seconds or {_BYTES >> 30} GiB"
-        raise N2D2Error("E317", text, where=where, remedy="export the model again; the file may be malicious")
-
-
-def run_limited(call: Callable[[], onnx.ModelProto], what: str, where: Location) -> onnx.ModelProto:
-    """Return the model that `call` returns in a forked process; without fork or after an exception, call it here.
-
-    Raises N2D2Error: as `check_terminates`.
-    """
-    with TemporaryFile() as results:
-
-        def write_result() -> None:
-            data = call().SerializeToString()
-            try:
-                results.write(data)
+        if child == 0:
+            with suppress(Exception):
+                _set_limits()
+                pickle.dump(call(), results)
                 results.flush()
-            except OSError:
-                results.truncate(0)
-
-        check_terminates(write_result, what, where)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status):
+            text = f"shape inference of {what} exceeds {_SECONDS} seconds or {_BYTES >> 30} GiB"
+            raise N2D2Error("E317", text, where=where, remedy="export the model again; the file may be malicious")
         results.seek(0)
-        data = results.read()
-    return onnx.ModelProto.FromString(data) if data else call()
+        with suppress(EOFError, pickle.UnpicklingError):
+            return pickle.load(results)
+    return call()
 
 
 def _set_limits() -> None:

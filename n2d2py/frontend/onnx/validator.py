@@ -14,7 +14,7 @@ from n2d2py.contracts.onnx.skeleton import has_graphs
 from n2d2py.contracts.onnx.tensors import Tensors, Unsupported, element_name
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.folding import MAX_SHAPE_SIZE
-from n2d2py.frontend.onnx.validation import check_terminates, definition_version, misfit_error
+from n2d2py.frontend.onnx.validation import definition_version, misfit_error, run_limited
 from n2d2py.graph.graph import check_size
 from n2d2py.graph.shapes import MAX_TENSOR, Shape
 
@@ -109,7 +109,7 @@ class Validator:
         infer = partial(shape_inference.infer_node_outputs, schema, node, types, data, opset_imports=opsets, ir_version=version)
         is_wild = _has_implausible_numbers(node, data.values())
         if (is_wild and node.op_type not in _CLAMPED) or any(a.name == "equation" for a in node.attribute):
-            check_terminates(infer, f"the node {node.op_type}", Location(tensors.model.path, None, node.output[0]))
+            infer = partial(run_limited, infer, f"the node {node.op_type}", Location(tensors.model.path, None, node.output[0]))
         try:
             results = infer()
         except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:

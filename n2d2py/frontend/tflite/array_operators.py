@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.lowering import Emitter, broadcast, find_windows, layer, slice_axis, slices
+from n2d2py.frontend.tflite.lowering import Emitter, find_windows, layer, slice_axis, slices
 from n2d2py.frontend.tflite.schema import pairs
 from n2d2py.frontend.tflite.translation import Translation, file_axis, graph_axis, lowers, onnx_type
 from n2d2py.graph.shapes import Shape
@@ -25,7 +25,7 @@ def _element_wise(kind: str, count: int, t: Translation, op: TfliteOperator) -> 
     shapes = t.input_shapes(op, count)
     if op.code == "SELECT" and len(set(shapes)) > 1 and prod(shapes[0]) > 1:
         raise RefusedOperator("its condition and its inputs must have the same shape")
-    t.expect_shape(op.output, broadcast(shapes))
+    t.expect_shape(op.output, np.broadcast_shapes(*shapes))
     limits = op.fused_limits(0) if op.code in ("ADD", "SUB", "MUL", "DIV") else None
     rank, logical = max(map(len, shapes)), op.code.startswith("LOGICAL")
     truths = [logical or (kind == "Where" and position == 0) for position in range(count)]
@@ -65,8 +65,6 @@ def _cast(t: Translation, op: TfliteOperator) -> None:
 @lowers("PACK")
 def _pack(t: Translation, op: TfliteOperator) -> None:
     (shape,) = t.input_shapes(op, 1)
-    if any(t.tensor(index).shape != shape for index in op.inputs):
-        raise RefusedOperator("its inputs must have the same shape")
     rank = len(shape) + 1
     axis = file_axis(op.options.integer(1), rank)
     one = (*shape[:axis], 1, *shape[axis:])
@@ -80,8 +78,6 @@ def _pack(t: Translation, op: TfliteOperator) -> None:
 def _unpack(t: Translation, op: TfliteOperator) -> None:
     (shape,) = t.input_shapes(op, 1)
     axis = file_axis(op.options.integer(1), len(shape))
-    if len(op.outputs) != shape[axis]:
-        raise RefusedOperator(f"it has {len(op.outputs)} outputs for {shape[axis]} parts")
     for index, output in enumerate(op.outputs):
         slice_axis(t, replace(op, outputs=(output,)), axis, index)
 
@@ -105,8 +101,6 @@ def _repeat(t: Translation, op: TfliteOperator) -> None:
         shape = (1,) * (len(counts) - len(shape)) + shape
         counts = [wanted // size if size else 1 for size, wanted in zip(shape, counts, strict=True)]
     else:
-        if len(counts) != len(shape):
-            raise RefusedOperator(f"its multiples are for {len(counts)} axes, but its input has {len(shape)}")
         result, name = [size * count for size, count in zip(shape, counts, strict=True)], t.real(op.inputs[0])
     if len(counts) == 4:
         counts = [counts[axis] for axis in (0, 3, 1, 2)]
@@ -138,8 +132,6 @@ def _batch_matmul(t: Translation, op: TfliteOperator) -> None:
     """Translate BATCH_MATMUL, whose last two axes of the file are rows and columns."""
     shapes = t.input_shapes(op, 2)
     rank = len(shapes[0])
-    if not 2 <= rank == len(shapes[1]):
-        raise RefusedOperator(f"a product of ranks {rank} and {len(shapes[1])} is not supported")
     name, operands, forms = t.tensor(op.output).name, [], []
     for position, (index, shape) in enumerate(zip(op.inputs, shapes, strict=False)):
         order = [*range(rank - 2), rank - 1, rank - 2] if op.options.flag(position) else [*range(rank)]
@@ -149,10 +141,7 @@ def _batch_matmul(t: Translation, op: TfliteOperator) -> None:
         if perm != [*range(rank)]:
             operand = t.emit("Transpose", [operand], t.fresh(f"{name}_{('left', 'right')[position]}"), perm=perm)
         operands.append(operand)
-    above = broadcast([tuple(form[:-2]) for form in forms])
-    if forms[0][-1] != forms[1][-2]:
-        raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast")
-    result = (*above, forms[0][-2], forms[1][-1])
+    result = (*np.broadcast_shapes(*(tuple(form[:-2]) for form in forms)), forms[0][-2], forms[1][-1])
     if rank != 4:
         return layer(t, op, "MatMul", operands, result)
     product = t.emit("MatMul", operands, t.fresh(f"{name}_product"))
@@ -220,8 +209,6 @@ def _emitter(t: Translation, op: TfliteOperator) -> Emitter:
 @lowers("GATHER_ND")
 def _gather_nd(t: Translation, op: TfliteOperator) -> None:
     (shape, places) = t.input_shapes(op, 2)
-    if not 0 < places[-1] <= len(shape):
-        raise RefusedOperator(f"its indices of {places[-1]} axes do not fit {len(shape)} axes")
     inputs = t.ordered(op.inputs[0]), t.positions(op.inputs[1])
     _give(t, op.output, (*places[:-1], *shape[places[-1] :]), "GatherND", *inputs)
 
@@ -229,7 +216,6 @@ def _gather_nd(t: Translation, op: TfliteOperator) -> None:
 @lowers("SCATTER_ND")
 def _scatter_nd(t: Translation, op: TfliteOperator) -> None:
     """Add updates to zeros; positions that repeat are added up."""
-    op.check_arity(3)
     shape, updates = tuple(t.numbers(op.inputs[2], "shape")), t.tensor(op.inputs[1])
     zeros = t.constant("zeros", np.zeros(shape, np.float32 if updates.is_quantized else updates.dtype))
     inputs = zeros, t.positions(op.inputs[0]), t.ordered(op.inputs[1])
@@ -255,11 +241,8 @@ def _one_hot(t: Translation, op: TfliteOperator) -> None:
 
 @lowers("TOPK_V2")
 def _top_k(t: Translation, op: TfliteOperator) -> None:
-    op.check_arity(2, 2)
     (shape, _), emit = t.input_shapes(op, 2), _emitter(t, op)
     count = t.number(op.inputs[1], "number of elements")
-    if not 0 < count <= shape[-1]:
-        raise RefusedOperator(f"it selects {count} of {shape[-1]} elements")
     values, found = emit.emit_two("TopK", t.ordered(op.inputs[0]), emit.numbers([count]), axis=len(shape) - 1)
     result = (*shape[:-1], count)
     _give(t, op.outputs[0], result, "Identity", values)
@@ -270,7 +253,6 @@ def _top_k(t: Translation, op: TfliteOperator) -> None:
 def _non_max_suppression(t: Translation, op: TfliteOperator) -> None:
     """Translate NON_MAX_SUPPRESSION_V4 and V5: positions, scores (V5), number of boxes; results are padded with zeros."""
     with_scores = op.code.endswith("V5")
-    op.check_arity(6 if with_scores else 5, 3 if with_scores else 2)
     ((boxes, _), _), emit = t.input_shapes(op, 2), _emitter(t, op)
     most = t.number(op.inputs[2], "number of boxes")
     overlap, least, *softness = (float(t.values(index, "threshold").item()) for index in op.inputs[3:])
@@ -283,22 +265,10 @@ def _non_max_suppression(t: Translation, op: TfliteOperator) -> None:
     results = [emit("Cast", positions, to=onnx_type(t.tensor(op.outputs[0])))]
     if with_scores:
         results.append(emit("Where", used, emit.gather(scores, box), emit.numbers([0], np.float32)))
-    for index, values in zip(op.outputs, results, strict=False):
+    for index, values in zip(op.outputs[:-1], results, strict=True):
         _give(t, index, (most,), "Pad", values, emit.numbers([0, free]))
     count = emit("ReduceSum", emit("Cast", used, to=onnx_type(t.tensor(op.outputs[-1]))), emit.numbers([0]), keepdims=0)
     _give(t, op.outputs[-1], (), "Identity", count)
-
-
-@lowers("MATRIX_DIAG", "MATRIX_SET_DIAG")
-def _matrix_diagonal(t: Translation, op: TfliteOperator) -> None:
-    shapes, emit = t.input_shapes(op, len(op.inputs)), _emitter(t, op)
-    if op.code == "MATRIX_DIAG":
-        result, rest = (*shapes[0], shapes[0][-1]), emit.numbers(0, t.tensor(op.inputs[0]).dtype.type)
-    else:
-        result, rest = shapes[0], t.ordered(op.inputs[0])
-    rows, columns = result[-2:]
-    lines = emit("Unsqueeze", t.ordered(op.inputs[-1]), emit.numbers([-1 if rows <= columns else -2]))
-    _give(t, op.output, result, "Where", emit.numbers(np.eye(rows, columns), np.bool_), lines, rest)
 
 
 @lowers("REVERSE_SEQUENCE")
@@ -343,8 +313,6 @@ def _space_to_batch(t: Translation, op: TfliteOperator) -> None:
     (shape, block, amounts), emit = _block_options(t, op), _emitter(t, op)
     rest, count = shape[1 + len(block) :], len(block)
     padded = [size + sum(ends) for size, ends in zip(shape[1:], amounts.tolist(), strict=False)]
-    if any(size % step for size, step in zip(padded, block, strict=True)):
-        raise RefusedOperator(f"its padded sizes {padded} are not multiples of {block}")
     pads = emit.numbers(np.pad(amounts, ((1, len(rest)), (0, 0))).T.reshape(-1))
     if op.dilation != (1, 1):
         return _give(t, op.output, (shape[0], *padded, *rest), "Pad", t.ordered(op.inputs[0]), pads)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,13 +47,17 @@ class _Sum:
 
     def factors(self) -> list[_Factor]:
         """Return the factors if none has a matrix; else no factors."""
-        alone = all(term.shape[0] == term.shape[1] and np.array_equal(term, np.eye(len(term))) for term in self.terms.values())
+        alone = all(np.array_equal(term, np.eye(len(term))) for term in self.terms.values())
         return list(self.terms) if alone and not self.bias.any() else []
 
-    def only(self, kind: str) -> _Factor | None:
-        """Return the only factor, if it has no matrix and is of a kind; else None."""
+    def as_factor(self) -> _Factor:
+        """Return the only factor if it has no matrix; else the sum as a factor of the kind "SUM"."""
         factors = self.factors()
-        return factors[0] if len(factors) == 1 and factors[0].kind == kind else None
+        return factors[0] if len(factors) == 1 else _Factor("SUM", (self,))
+
+    def products(self) -> list[dict[str, _Factor]]:
+        """Return both sides of each product, by kind, if this is a sum of products."""
+        return [{side.as_factor().kind: side.as_factor() for side in factor.of} for factor in self.factors()]
 
 
 def recognize_cell(body: TfliteFile) -> RecurrentCell | None:
@@ -138,74 +143,51 @@ def _split_sum(body: TfliteFile, op: TfliteOperator, known_sums: dict[int, _Sum]
 
 
 # ---- formulas -----------------------------------------------------------------------------------
-def _gate(factor: _Factor | None, first: str) -> tuple[_Factor, _Sum] | None:
-    """Return a function (LOGISTIC, TANH) and the other factor of its product."""
-    for mine, other in (factor.of, factor.of[::-1]) if factor is not None and factor.kind == "MUL" else ():
-        function = mine.only(first)
-        if function is not None:
-            return function, other
-    return None
-
-
 def _match_lstm(h: int, total: _Sum, c: int, cell: _Sum) -> RecurrentCell | None:
     """Match h' = sigmoid(o) tanh(c'), c' = sigmoid(f) c + sigmoid(i) tanh(g)."""
-    out, parts = (_gate(total.only("MUL"), "LOGISTIC"), [_gate(factor, "LOGISTIC") for factor in cell.factors()])
-    if out is None or len(parts) != 2 or None in parts:
+    kinds = [{"LOGISTIC", "TANH"}, {"LOGISTIC", "STATE"}, {"LOGISTIC", "TANH"}]
+    products = [*total.products(), *sorted(cell.products(), key=lambda each: "TANH" in each)]
+    if [set(each) for each in products] != kinds:
         return None
-    end = out[1].only("TANH")
-    if end is None or end.of[0] is not cell:
+    out, forget, new = products
+    if out["TANH"].of[0] is not cell or forget["STATE"].variables != (c,):
         return None
-    for forgotten, new in (parts, parts[::-1]):
-        state, candidate = forgotten[1].only("STATE") if forgotten else None, new[1].only("TANH") if new else None
-        if forgotten and new and state is not None and state.variables == (c,) and candidate is not None:
-            gates = [each.of[0] for each in (new[0], out[0], forgotten[0], candidate)]
-            return _build_cell("LSTM", h, c, gates, gates)
-    return None
+    gates = [each.of[0] for each in (new["LOGISTIC"], out["LOGISTIC"], forget["LOGISTIC"], new["TANH"])]
+    return _build_cell("LSTM", h, c, gates, gates)
 
 
 def _match_gru(h: int, total: _Sum) -> RecurrentCell | None:
     """Match h' = z h + (1 - z) tanh(n), z = sigmoid(...), n = W x + r (R h + b) or W x + R (r h), r = sigmoid(...)."""
-    products = [factor for factor in total.factors() if factor.kind == "MUL"]
-    for previous, new in (products, products[::-1]) if len(products) == 2 else ():
-        first, second = _gate(previous, "LOGISTIC"), _gate(new, "TANH")
-        if first is None or second is None:
-            continue
-        (z, state), (candidate, rest) = first, second
-        old, opposite = state.only("STATE"), rest.plus(_of(z, len(rest.bias)), 1)
-        n = candidate.of[0]
-        resets = [factor for factor in n.terms if factor.kind == "MUL"]
-        one = not any(term.any() for term in opposite.terms.values()) and np.all(opposite.bias == 1)
-        if old is None or old.variables != (h,) or not one or len(resets) != 1:
-            continue
-        reset, matrix = _gate(resets[0], "LOGISTIC"), n.terms[resets[0]]
-        if reset is None:
-            continue
-        r, read = reset
-        inner = _Sum({factor: term for factor, term in n.terms.items() if factor is not resets[0]}, n.bias)
-        after, before = np.array_equal(matrix, np.eye(len(matrix))), read.only("STATE")
-        if before is not None:  # R (r h)
-            return _build_cell("GRU", h, -1, [z.of[0], r.of[0], inner], [z.of[0], r.of[0], read.times(matrix)])
-        if after and not any(factor.kind == "STATE" for factor in inner.terms):
-            return _build_cell("GRU", h, -1, [z.of[0], r.of[0], inner], [z.of[0], r.of[0], read], read.bias)
+    products = sorted(total.products(), key=lambda each: "TANH" in each)
+    if [set(each) for each in products] != [{"LOGISTIC", "STATE"}, {"TANH", "SUM"}]:
+        return None
+    z, n = products[0]["LOGISTIC"], products[1]["TANH"].of[0]
+    opposite = products[1]["SUM"].of[0].plus(_of(z, len(n.bias)), 1)
+    is_one = not any(term.any() for term in opposite.terms.values()) and np.all(opposite.bias == 1)
+    resets = [factor for factor in n.terms if factor.kind == "MUL"]
+    if products[0]["STATE"].variables != (h,) or not is_one or len(resets) != 1:
+        return None
+    (reset,), matrix = _of(resets[0], 1).products(), n.terms[resets[0]]
+    inner = _Sum({factor: term for factor, term in n.terms.items() if factor is not resets[0]}, n.bias)
+    if set(reset) == {"LOGISTIC", "STATE"}:  # R (r h)
+        read = _of(reset["STATE"], len(matrix)).times(matrix)
+        return _build_cell("GRU", h, -1, [z.of[0], reset["LOGISTIC"].of[0], inner], [z.of[0], reset["LOGISTIC"].of[0], read])
+    if set(reset) == {"LOGISTIC", "SUM"} and np.array_equal(matrix, np.eye(len(matrix))):
+        read = reset["SUM"].of[0]
+        if not any(factor.kind == "STATE" for factor in inner.terms):
+            gates = [z.of[0], reset["LOGISTIC"].of[0]]
+            return _build_cell("GRU", h, -1, [*gates, inner], [*gates, read], recurrent_bias=read.bias)
     return None
 
 
 def _match_rnn(h: int, total: _Sum) -> RecurrentCell | None:
-    function = total.only("TANH") or total.only("RELU")
-    if function is None:
+    function = total.as_factor()
+    if function.kind not in ("TANH", "RELU"):
         return None
     return _build_cell("RNN", h, -1, [function.of[0]], [function.of[0]], activation=function.kind.capitalize())
 
 
-def _build_cell(
-    kind: str,
-    h: int,
-    c: int,
-    gates: Sequence[_Sum],
-    recurrent: Sequence[_Sum],
-    recurrent_bias: np.ndarray | None = None,
-    activation: str = "Tanh",
-) -> RecurrentCell | None:
+def _build_cell(kind: str, h: int, c: int, gates: list[_Sum], recurrent: list[_Sum], **more: Any) -> RecurrentCell | None:
     """Return the cell if its gates read only the step's input and the state `h`, which the sums `recurrent` read."""
     read = {factor for gate in (*gates, *recurrent) for factor in gate.terms}
     inputs, states = ([factor for factor in read if factor.kind == kind] for kind in ("GATHER", "STATE"))
@@ -220,4 +202,4 @@ def _build_cell(
     )
     weights, recurrent_weights, biases = (np.stack(each).astype(np.float32) for each in stacks)
     x, counter = inputs[0].variables
-    return RecurrentCell(kind, x, counter, h, c, weights, recurrent_weights, biases, recurrent_bias, activation)
+    return RecurrentCell(kind, x, counter, h, c, weights, recurrent_weights, biases, **more)

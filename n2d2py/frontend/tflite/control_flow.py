@@ -16,7 +16,6 @@ import numpy as np
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.tflite.cells import RECURRENT_LOOP, recognize_cell
 from n2d2py.frontend.tflite.file import CALLS, RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
-from n2d2py.frontend.tflite.flatbuffer import DamagedFile
 from n2d2py.frontend.tflite.known_values import compute_values
 from n2d2py.frontend.tflite.schema import VALID
 from n2d2py.naming import FreshNames
@@ -30,7 +29,7 @@ def inline_graphs(main: TfliteFile) -> TfliteFile:
     """Return the main graph of a file without WHILE, IF and CALL.
 
     Raises:
-        DamagedFile: a subgraph that does not exist, or has another number of tensors.
+        KeyError, ValueError: a subgraph that does not exist, or has another number of tensors.
         N2D2Error: E310 a condition depends on the inputs of the network, or a loop does not end.
     """
     flat = _FlatGraph(main)
@@ -61,10 +60,7 @@ class _FlatGraph:
         """Add an operator whose tensors are at `places`; it may be inlined, folded or moved instead."""
         inputs = tuple(places[index] for index in op.inputs)
         if op.code in CALLS and not op.custom:
-            results = self._run(op, inputs, depth)
-            if len(results) != len(op.outputs):
-                raise DamagedFile(f"{op.code} has {len(op.outputs)} results, its graph {len(results)}")
-            places.update(zip(op.outputs, results, strict=True))
+            places.update(zip(op.outputs, self._run(op, inputs, depth), strict=True))
             return
         if depth and op.code == "CAST" and len(inputs) == len(op.outputs) == 1:
             (output,) = op.outputs
@@ -155,9 +151,7 @@ class _FlatGraph:
         return bool(values.item())
 
     def _call_graph(self, index: int, inputs: tuple[int, ...], depth: int) -> tuple[int, ...]:
-        graph = self._graphs.get(index)
-        if graph is None or len(graph.inputs) != len(inputs):
-            raise DamagedFile(f"graph {index} is called with {len(inputs)} tensors, but is not there or takes others")
+        graph = self._graphs[index]
         self._calls += 1
         if self._calls > _MAX_CALLS or depth > _MOST_DEPTH:
             raise RefusedOperator(f"it has more than {_MAX_CALLS // 2:,} steps, or does not end")
@@ -288,7 +282,7 @@ def mark_dilations(file: TfliteFile) -> TfliteFile:
             dilation = (int(block[0]) if block.size > 1 else 1, int(block[-1]))
             dilations.update({each.index: dilation for each in chain})
         for each in chain[:-1]:
-            tensors[each.output] = replace(tensors[each.output], is_open=True)
+            tensors[each.outputs[0]] = replace(tensors[each.outputs[0]], is_open=True)
     operators = tuple(replace(one, dilation=dilations.get(one.index, one.dilation)) for one in file.operators)
     return replace(file, tensors=tuple(tensors), operators=operators)
 

@@ -40,21 +40,18 @@ def _read_options(op: TfliteOperator) -> dict[str, Any]:
 @lowers("custom TFLite_Detection_PostProcess")
 def _detections(t: Translation, op: TfliteOperator) -> None:
     """Add boxes (1, M, 4) as y, x, y, x, classes (1, M), scores (1, M) and their number (1), padded with zeros."""
-    op.check_arity(3, 4)
     options = _read_options(op)
     encoded, scored, anchored = (t.tensor(index).shape for index in op.inputs[:3])
     classes, most = options["num_classes"], options["max_detections"]
     limits = (options["nms_iou_threshold"], options["nms_score_threshold"])
-    if len(encoded) != 3 or len(scored) != 3 or not (encoded[0] == scored[0] == 1 and encoded[1] == scored[1]):
-        raise RefusedOperator(f"its boxes {encoded} and scores {scored} do not match")
-    if encoded[2] < 4 or scored[2] < classes or anchored != (encoded[1], 4):
+    (samples, boxes, coordinates), each_scores = encoded, scored[2] - classes
+    if samples != 1 or scored[:2] != encoded[:2] or coordinates < 4 or each_scores < 0 or anchored != (boxes, 4):
         raise RefusedOperator(f"its boxes {encoded}, scores {scored} and anchors {anchored} do not match {classes} classes")
     for index, wanted in zip(op.outputs, ((1, most, 4), (1, most), (1, most), (1,)), strict=True):
         (t.expect_shape if t.tensor(index).shape else t.set_shape)(index, wanted)  # old files declare none
-    boxes = encoded[1]
     emit = Emitter(t, t.tensor(op.outputs[0]).name)
     corners = _decode_boxes(t, op, emit, options)
-    scores = emit.slice(t.real(op.inputs[1]), scored[2] - classes, scored[2], 2)  # a background class is first
+    scores = emit.slice(t.real(op.inputs[1]), each_scores, scored[2], 2)  # a background class is first
 
     if options["use_regular_nms"]:
         rows = min(options["detections_per_class"], boxes) * classes

@@ -14,7 +14,6 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.model import read_model
 from n2d2py.frontend.tflite.flatbuffer import NO_TABLE, DamagedFile, FlatTable
 from n2d2py.frontend.tflite.schema import ACTIVATIONS, CUSTOM, IDENTIFIER, INT4, LIMITS, OPERATORS, OTHER_TYPES, TYPES
-from n2d2py.frontend.tflite.sparse import dense_values
 from n2d2py.graph.shapes import Shape
 from n2d2py.naming import FreshNames
 
@@ -116,18 +115,14 @@ class TfliteOperator:
 
     @property
     def input(self) -> int:
-        """Return the only input. Raise RefusedOperator if there are several, or none."""
-        return self._only(self.inputs)
+        """Return the only input. Raise ValueError if there are several, or none."""
+        (only,) = self.inputs
+        return only
 
     @property
     def output(self) -> int:
-        """Return the only output. Raise RefusedOperator if there are several, or none."""
-        return self._only(self.outputs)
-
-    def _only(self, ends: tuple[int, ...]) -> int:
-        if len(ends) != 1:
-            raise self.arity_error()
-        (only,) = ends
+        """Return the only output. Raise ValueError if there are several, or none."""
+        (only,) = self.outputs
         return only
 
     def fused_limits(self, slot: int) -> tuple[float, float] | None:
@@ -137,11 +132,6 @@ class TfliteOperator:
         if name != "NONE" and name not in LIMITS:
             raise RefusedOperator(f"its fused activation {name} is not supported")
         return LIMITS.get(name)
-
-    def check_arity(self, inputs: int, outputs: int = 1) -> None:
-        """Raise RefusedOperator for too few inputs, or another number of outputs."""
-        if len(self.inputs) < inputs or len(self.outputs) != outputs:
-            raise self.arity_error()
 
     def arity_error(self) -> RefusedOperator:
         """Return the error for a wrong number of inputs or outputs."""
@@ -245,10 +235,7 @@ def _read_graph(
     tensors = [_read_tensor(entry, names(entry.text(3) or f"tensor_{index}"), buffers, data) for index, entry in entries]
     count, operators = len(tensors), []
     for index, entry in enumerate(graph.tables(3, _MOST_TABLES)):
-        code = entry.integer(0, "<I")
-        if code >= len(codes):
-            raise DamagedFile(f"operator {index} has the code {code}, but the file has {len(codes)}")
-        name, custom = codes[code]
+        name, custom = codes[entry.integer(0, "<I")]
         inputs, outputs = (tuple(map(int, entry.vector(slot, "<i4"))) for slot in (1, 2))
         wrong = [one for one in inputs if not -1 <= one < count] + [one for one in outputs if not 0 <= one < count]
         if wrong or not (outputs or name in _WITHOUT_RESULT):
@@ -293,8 +280,6 @@ def _read_tensor(entry: FlatTable, name: str, buffers: list[FlatTable], data: by
     if len(shape) > _MOST_DIMENSIONS or any(size < 0 for size in shape) or prod(shape) > _MOST_ELEMENTS:
         raise DamagedFile(f"the tensor '{name}' has the shape {' x '.join(map(str, shape[:9]))}")
     kind, offset = entry.integer(1, "<b"), entry.integer(2, "<I")
-    if offset >= len(buffers) and offset:
-        raise DamagedFile(f"the tensor '{name}' has the buffer {offset} of {len(buffers)}")
     stored = _buffer_bytes(buffers[offset], data) if buffers else np.zeros(0, np.uint8)
     numbers = entry.table(4)
     scale, zero = numbers.vector(2, "<f4"), numbers.vector(3, "<i8")
@@ -310,11 +295,11 @@ def _read_tensor(entry: FlatTable, name: str, buffers: list[FlatTable], data: by
     if refusal:
         return tensor
     if entry.has(6):
-        listed = _constant_values(name, (stored.size // dtype.itemsize,), dtype, stored, False)
-        return replace(tensor, axis=axis, values=dense_values(entry.table(6), shape, listed, name))
+        listed = _constant_values((stored.size // dtype.itemsize,), dtype, stored, False)
+        return replace(tensor, axis=axis, values=_dense_values(entry.table(6), shape, listed))
     opened = entry.vector(7, "<i4") < 0
     is_open = bool(opened[1:].any() or (opened.any() and shape[:1] != (1,)))
-    values = _constant_values(name, shape, dtype, stored, kind == INT4) if stored.size else None
+    values = _constant_values(shape, dtype, stored, kind == INT4) if stored.size else None
     return replace(tensor, axis=axis, values=values, is_open=is_open)
 
 
@@ -336,8 +321,6 @@ def _buffer_bytes(buffer: FlatTable, data: bytes) -> np.ndarray:
     offset, size = buffer.integer(1, "<Q"), buffer.integer(2, "<Q")
     if offset <= 1:
         return buffer.vector(0, "u1")
-    if offset + size > len(data):
-        raise DamagedFile(f"the buffer at {offset} of {size} bytes exceeds the file")
     return np.frombuffer(data, np.uint8, size, offset)
 
 
@@ -353,13 +336,85 @@ def _check_scales(name: str, shape: Shape, bits: int, unsigned: bool, scale: np.
         raise DamagedFile(f"the tensor '{name}' has a zero point outside of its {bits} bits")
 
 
-def _constant_values(name: str, shape: Shape, dtype: np.dtype, stored: np.ndarray, packed: bool) -> np.ndarray:
-    count = prod(shape)
-    wanted = (count + 1) // 2 if packed else count * dtype.itemsize
-    if stored.size != wanted:
-        text = " x ".join(map(str, shape))
-        raise DamagedFile(f"the tensor '{name}' of {text} {dtype.name} has {stored.size:,} bytes, not {wanted:,}")
+def _constant_values(shape: Shape, dtype: np.dtype, stored: np.ndarray, packed: bool) -> np.ndarray:
     if packed:  # the first of two in the low bits
-        nibbles = np.stack([stored & 15, stored >> 4], axis=1).reshape(-1)[:count].astype(np.int8)
+        nibbles = np.stack([stored & 15, stored >> 4], axis=1).reshape(-1)[: prod(shape)].astype(np.int8)
         return ((nibbles ^ 8) - 8).astype(np.int8).reshape(shape)
     return stored.view(dtype.newbyteorder("<")).reshape(shape).astype(dtype)
+
+
+# ---- sparse tensors -----------------------------------------------------------------------------
+_MIN_POSITIONS = 1 << 16
+"""Number of positions that is always allowed."""
+_INDEX_TYPES = {1: "<i4", 2: "<u2", 3: "u1"}
+"""Element types of an index list, by the type of its table."""
+_Lists = tuple[np.ndarray, np.ndarray]
+"""The segments and the indices of an axis that is not dense."""
+
+
+def _dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray) -> np.ndarray:
+    """Return the values of a tensor of this shape; `stored` are the nonzero values.
+
+    The format is `SparsityParameters` of TFLite's schema. Axes, some of them split into an outer and a block axis, are
+    traversed in a stored order. Each axis is dense, or lists its indices below each position of the axis before it.
+
+    Raises ValueError, IndexError: the lists do not fit each other, the shape or the values.
+    """
+    order, blocked = (sparsity.vector(slot, "<i4").tolist() for slot in (0, 1))
+    axes = [_read_axis(entry) for entry in sparsity.tables(2, len(order))]
+    rank = len(shape)
+    if not shape or sorted(order) != [*range(rank + len(blocked))] or len(axes) != len(order):
+        raise ValueError(f"{rank} axes and {len(blocked)} blocks in the order {order[:16]}")
+    if len({*blocked} & {*range(rank)}) < len(blocked):
+        raise ValueError(f"blocks of the axes {blocked[:16]}")
+    blocks = [axes[order.index(rank + index)] for index in range(len(blocked))]
+    sizes = [*shape, *(block if isinstance(block, int) else 0 for block in blocks)]
+    for axis, block in zip(blocked, sizes[rank:], strict=True):
+        if block < 1 or shape[axis] % block:
+            raise ValueError(f"blocks of {block} in an axis of {shape[axis]}")
+        sizes[axis] //= block
+    places = _value_positions(order, axes, sizes, stored.size)
+    index = places[:rank]
+    for position, axis in enumerate(blocked, rank):
+        index[axis] = index[axis] * sizes[position] + places[position]
+    values = np.zeros(shape, stored.dtype)
+    values[tuple(index)] = stored
+    return values
+
+
+def _read_axis(entry: FlatTable) -> int | _Lists:
+    """Return the size of a dense axis, or the lists of another one."""
+    if entry.integer(0, "<b") == 0:
+        return entry.integer(1)
+    kinds = [_INDEX_TYPES.get(entry.integer(slot, "<B"), "") for slot in (2, 4)]
+    if not all(kinds):
+        raise ValueError("a list of indices is missing")
+    begins, indices = (entry.table(slot).vector(0, kind).astype(np.int64) for slot, kind in zip((3, 5), kinds, strict=True))
+    return begins, indices
+
+
+def _value_positions(order: list[int], axes: list[int | _Lists], sizes: list[int], values: int) -> list[np.ndarray]:
+    """Return the index of each of the stored `values` along each axis."""
+    result: dict[int, np.ndarray] = {}
+    longest = max(_MIN_POSITIONS, values, *(len(one[0]) for one in axes if not isinstance(one, int)))
+    count = 1
+    for axis, one in zip(order, axes, strict=True):
+        if isinstance(one, int):
+            if one != sizes[axis] or count * one > longest:  # no list after it is as long: nothing so large is made
+                raise ValueError(f"a dense axis of {one}, not {sizes[axis]}, or more positions than the file lists")
+            lengths, indices = np.full(count, one), np.tile(np.arange(one), count)
+        else:
+            begins, indices = one
+            lengths = np.diff(begins)
+            if len(lengths) != count or begins[0] != 0 or begins[-1] != len(indices):
+                raise ValueError(f"indices of {len(lengths)} positions, not {count}")
+            if np.any((indices < 0) | (indices >= sizes[axis])):
+                raise ValueError(f"an index outside of {sizes[axis]}")
+        result = {other: np.repeat(index, lengths) for other, index in result.items()}
+        result[axis] = indices
+        count = len(indices)
+        if count > prod(sizes):
+            raise ValueError("more positions than elements")
+    if count != values:
+        raise ValueError(f"{count:,} positions for {values:,} values")
+    return [result[axis] for axis in range(len(sizes))]

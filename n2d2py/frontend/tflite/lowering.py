@@ -10,7 +10,6 @@ import numpy as np
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.schema import SAME, VALID
 from n2d2py.frontend.tflite.translation import Limits, Translation, graph_axis
-from n2d2py.graph import Shape
 
 
 class Emitter:
@@ -57,14 +56,6 @@ class Emitter:
         return number, box
 
 
-def broadcast(shapes: Sequence[Shape]) -> Shape:
-    """Return the broadcast shape; raise RefusedOperator if there is none."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise RefusedOperator(f"its inputs {' and '.join(map(str, shapes))} cannot be broadcast") from None
-
-
 _INNER = {"Conv": "rows", "Gemm": "flat"}
 """Ending of the name of a result that is reshaped, by ONNX operator; others are "kept"."""
 
@@ -100,11 +91,8 @@ def layer(
 def slices(t: Translation, op: TfliteOperator, index: Sequence[int | slice]) -> None:
     """Add a slice of input 0 by an index for each axis of the file, as in NumPy: a number removes its axis."""
     shape = t.tensor(op.inputs[0]).shape
-    ranges: list[range] = []
-    for one, size in zip(index, shape, strict=True):
-        if isinstance(one, int) and not -size <= one < size:
-            raise RefusedOperator(f"its index {one} is out of range for an axis of {size}")
-        ranges.append(range(one % size, one % size + 1) if isinstance(one, int) else range(size)[one])
+    parts = [range(size)[one] for one, size in zip(index, shape, strict=True)]
+    ranges = [range(part, part + 1) if isinstance(part, int) else part for part in parts]
     full = tuple(map(len, ranges))
     declared = tuple(size for size, one in zip(full, index, strict=True) if isinstance(one, slice))
     cut = [axis for axis, one in enumerate(ranges) if one != range(shape[axis])]

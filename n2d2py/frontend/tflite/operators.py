@@ -37,11 +37,7 @@ def _bias(t: Translation, op: TfliteOperator, outputs: int, weights: TfliteTenso
     if len(op.inputs) < 3 or op.inputs[2] < 0:
         return None
     tensor, source = t.tensor(op.inputs[2]), t.tensor(op.inputs[0])
-    if tensor.values is None:
-        raise RefusedOperator("its bias is computed at run time")
-    if tensor.values.size != outputs:
-        raise RefusedOperator(f"its bias has {tensor.values.size} elements for {outputs} outputs")
-    values = tensor.values.reshape(-1)
+    values = t.values(op.inputs[2], "bias").reshape(outputs)
     if values.dtype.kind == "f":
         return t.constant(f"{tensor.name}_values", values.astype(np.float32))
     if values.dtype not in (np.int32, np.int64) or not source.is_quantized or not weights.is_quantized:
@@ -70,7 +66,6 @@ def _weights(t: Translation, op: TfliteOperator, rank: int, axis: int = 0) -> Tf
 
 @lowers("CONV_2D", "DEPTHWISE_CONV_2D")
 def _conv(t: Translation, op: TfliteOperator) -> None:
-    op.check_arity(2)
     depthwise = op.code == "DEPTHWISE_CONV_2D"
     shape, weights = _image(t, op.inputs[0]), _weights(t, op, 4, 3 if depthwise else 0)
     order = (3, 0, 1, 2) if depthwise else (0, 3, 1, 2)
@@ -80,9 +75,6 @@ def _conv(t: Translation, op: TfliteOperator) -> None:
     sizes, pads = find_windows(op.options.integer(0, "<b"), shape[1:3], (kh, kw), stride, dilation)
     if (depthwise and each != 1) or groups == 0 or shape[3] % each or outputs % groups:
         raise RefusedOperator(f"its weights for {outputs} outputs of {each} channels do not fit {shape[3]} channels")
-    multiplier = op.options.integer(3) if depthwise else 0
-    if multiplier not in (0, outputs // groups):
-        raise RefusedOperator(f"its multiplier is {multiplier}, its weights are those of {outputs // groups}")
     result, matrix = (shape[0], *sizes, outputs), t.parameter(weights, lambda values: values.transpose(order))
     inputs = [t.real(op.inputs[0]), matrix, _bias(t, op, outputs, weights)]
     windows = {"kernel_shape": [kh, kw], "strides": stride, "dilations": dilation, "pads": pads, "group": groups}
@@ -91,7 +83,6 @@ def _conv(t: Translation, op: TfliteOperator) -> None:
 
 @lowers("TRANSPOSE_CONV")
 def _transposed_conv(t: Translation, op: TfliteOperator) -> None:
-    op.check_arity(3)
     moved = replace(op, inputs=(op.inputs[2], op.inputs[1], *op.inputs[3:]))
     _add_transposed_conv(t, moved, op.options.integer(0, "<b"), _pair(op, 2), op.fused_limits(3))
 
@@ -99,7 +90,6 @@ def _transposed_conv(t: Translation, op: TfliteOperator) -> None:
 @lowers("custom Convolution2DTransposeBias")
 def _mediapipe_conv(t: Translation, op: TfliteOperator) -> None:
     """Translate MediaPipe's transposed convolution: options padding (1: SAME, 2: VALID), stride (horizontal, vertical)."""
-    op.check_arity(3)
     if len(op.custom_options) < 12:
         raise RefusedOperator(f"its options of {len(op.custom_options)} bytes are damaged")
     padding, *stride = struct.unpack_from("<3i", op.custom_options)
@@ -129,12 +119,9 @@ def _add_transposed_conv(t: Translation, op: TfliteOperator, padding: int, strid
 
 @lowers("FULLY_CONNECTED")
 def _fully_connected(t: Translation, op: TfliteOperator) -> None:
-    op.check_arity(2)
     source, weights = t.tensor(op.inputs[0]), _weights(t, op, 2)
     if op.options.integer(1, "<b"):
         raise RefusedOperator("its weights are shuffled")
-    if prod(source.shape) % weights.shape[1]:
-        raise RefusedOperator(f"its weights {' x '.join(map(str, weights.shape))} do not fit {prod(source.shape)} elements")
     outputs, each = weights.shape
     rows, limits = prod(source.shape) // each, op.fused_limits(0)
     if t.tensor(op.output).is_open:
@@ -157,7 +144,6 @@ def _fully_connected(t: Translation, op: TfliteOperator) -> None:
 
 @lowers("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
 def _pool(t: Translation, op: TfliteOperator) -> None:
-    op.check_arity(1)
     shape = _image(t, op.input)
     kernel, stride = _pair(op, 4), _pair(op, 2)
     sizes, pads = find_windows(op.options.integer(0, "<b"), shape[1:3], kernel, stride, (1, 1))
@@ -204,14 +190,10 @@ def _response_norm(t: Translation, op: TfliteOperator) -> None:
 def _prelu(t: Translation, op: TfliteOperator) -> None:
     shape, _ = t.input_shapes(op, 2)
     slopes, rank = t.tensor(op.inputs[1]), len(shape)
-    if slopes.values is None or len(slopes.shape) > rank:
-        raise RefusedOperator("its slopes are computed at run time, or have more axes than its input")
     # ONNX broadcasts slopes to the input: without the axis of the batch
     full = (1,) * (rank - len(slopes.shape)) + slopes.shape
-    if rank > 1 and full[0] != 1:
-        raise RefusedOperator("its slopes differ between samples")
-    if slopes.scale.size > 1:
-        raise RefusedOperator("its slopes have several scales")
+    if len(full) > rank or (rank > 1 and full[0] != 1) or slopes.scale.size > 1:
+        raise RefusedOperator("its slopes differ between samples, have several scales, or more axes than its input")
 
     def first(stored: np.ndarray) -> np.ndarray:
         stored = stored.reshape(full)
@@ -247,7 +229,6 @@ def _softmax(t: Translation, op: TfliteOperator) -> None:
 @lowers("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 def _reshape(t: Translation, op: TfliteOperator) -> None:
     """Translate RESHAPE, SQUEEZE and EXPAND_DIMS, from the declared shape of the result, or from that which a RESHAPE gives."""
-    op.check_arity(1)
     source = t.tensor(op.inputs[0])
     if source.values is not None:
         raise RefusedOperator("a constant input is not supported")
@@ -285,10 +266,9 @@ def _concatenation(t: Translation, op: TfliteOperator) -> None:
 @lowers("PAD", "PADV2", "MIRROR_PAD")
 def _pad(t: Translation, op: TfliteOperator) -> None:
     shape, _ = t.input_shapes(op, 2)
-    amounts = np.array(t.numbers(op.inputs[1], "padding"), np.int64)
-    if amounts.size != 2 * len(shape) or amounts.min(initial=0) < 0:
-        raise RefusedOperator(f"its padding {amounts.tolist()[:10]} does not fit {len(shape)} axes")
-    amounts = amounts.reshape(-1, 2)
+    amounts = np.array(t.numbers(op.inputs[1], "padding"), np.int64).reshape(len(shape), 2)
+    if amounts.min(initial=0) < 0:
+        raise RefusedOperator(f"its padding is {amounts.tolist()}")
     padded = [size + int(pads.sum()) for size, pads in zip(shape, amounts, strict=True)]
     if len(shape) == 4:
         amounts = amounts[[0, 3, 1, 2]]
@@ -300,8 +280,6 @@ def _pad(t: Translation, op: TfliteOperator) -> None:
         mode = "reflect"
     if op.code == "PADV2":
         constant = (*op.inputs, -1)[2]
-        if t.values(constant, "value").size != 1:
-            raise RefusedOperator(f"it has {t.values(constant, 'value').size} values")
         inputs.append(t.constant("fill", t.tensor(constant).real_values().reshape(())))
     layer(t, op, "Pad", inputs, padded, mode=mode)
 
@@ -322,11 +300,8 @@ def _reduction(kind: str, t: Translation, op: TfliteOperator) -> None:
 
 @lowers("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
 def _resize(t: Translation, op: TfliteOperator) -> None:
-    op.check_arity(2)
     shape = _image(t, op.inputs[0])
     sizes = t.numbers(op.inputs[1], "size")
-    if len(sizes) != 2 or min(sizes) < 1:
-        raise RefusedOperator(f"its size is {sizes[:4]}")
     linear = op.code == "RESIZE_BILINEAR"
     aligned, centred = (op.options.flag(slot) for slot in ((2, 3) if linear else (0, 1)))
     coordinates = "align_corners" if aligned else "half_pixel" if centred else "asymmetric"
@@ -343,19 +318,14 @@ def _resize(t: Translation, op: TfliteOperator) -> None:
 def _transpose(t: Translation, op: TfliteOperator) -> None:
     shape, _ = t.input_shapes(op, 2)
     order = t.numbers(op.inputs[1], "order")
-    if sorted(order) != list(range(len(shape))):
-        raise RefusedOperator(f"its permutation {order[:8]} is invalid for rank {len(shape)}")
     perm = [graph_axis(order[axis], 4) for axis in (0, 3, 1, 2)] if len(shape) == 4 else order
     layer(t, op, "Transpose", [t.real(op.inputs[0])], [shape[axis] for axis in order], perm=perm)
 
 
 @lowers("STRIDED_SLICE")
 def _strided_slice(t: Translation, op: TfliteOperator) -> None:
-    shape, *_ = t.input_shapes(op, 4)
     names = ("begin", "end", "steps")
     bounds = [t.numbers(index, what) for index, what in zip(op.inputs[1:], names, strict=False)]
-    if any(len(one) != len(shape) for one in bounds) or 0 in bounds[2]:
-        raise RefusedOperator(f"its begin, end and steps do not fit {len(shape)} axes")
     slices(t, op, strided_index(op, *bounds))
 
 
@@ -363,10 +333,8 @@ def _strided_slice(t: Translation, op: TfliteOperator) -> None:
 def _slice(t: Translation, op: TfliteOperator) -> None:
     shape, *_ = t.input_shapes(op, 3)
     begins, sizes = t.numbers(op.inputs[1], "begin"), t.numbers(op.inputs[2], "size")
-    if not len(begins) == len(sizes) == len(shape) or any(not 0 <= index <= n for index, n in zip(begins, shape, strict=True)):
-        raise RefusedOperator(f"its begin and size do not fit {len(shape)} axes")
     ends = [n if size == -1 else begin + size for begin, size, n in zip(begins, sizes, shape, strict=True)]
-    if any(not begin <= end <= n for begin, end, n in zip(begins, ends, shape, strict=True)):
+    if any(not 0 <= begin <= end <= n for begin, end, n in zip(begins, ends, shape, strict=True)):
         raise RefusedOperator("its begin and size exceed its input")
     slices(t, op, list(map(slice, begins, ends)))
 
@@ -374,7 +342,6 @@ def _slice(t: Translation, op: TfliteOperator) -> None:
 @lowers("SPLIT", "SPLIT_V")
 def _split(t: Translation, op: TfliteOperator) -> None:
     by_sizes = op.code == "SPLIT_V"
-    op.check_arity(3 if by_sizes else 2, len(op.outputs))
     source, axis = (op.inputs[0], op.inputs[2]) if by_sizes else (op.inputs[1], op.inputs[0])
     shape = t.tensor(source).shape
     place, begin = file_axis(t.number(axis, "axis"), len(shape)), 0
@@ -389,10 +356,7 @@ def _split(t: Translation, op: TfliteOperator) -> None:
 @lowers("SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
 def _space_to_depth(t: Translation, op: TfliteOperator) -> None:
     """Translate with TFLite's channel order, which is also ONNX's: block position before channel (DCR)."""
-    op.check_arity(1)
     shape, block = _image(t, op.input), op.options.integer(0)
-    if block < 1:
-        raise RefusedOperator(f"block size {block} is not supported")
     if op.code == "SPACE_TO_DEPTH":
         result = (shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block)
         return layer(t, op, "SpaceToDepth", [t.real(op.input)], result, blocksize=block)
@@ -419,9 +383,8 @@ def _read_variable(t: Translation, op: TfliteOperator) -> None:
 
 @lowers("ASSIGN_VARIABLE")
 def _assign_variable(t: Translation, op: TfliteOperator) -> None:
-    if len(op.inputs) != 2 or op.outputs:
-        raise op.arity_error()
-    t.variables.assign(*op.inputs)
+    handle, value = op.inputs
+    t.variables.assign(handle, value)
 
 
 @lowers("VAR_HANDLE", "CALL_ONCE")

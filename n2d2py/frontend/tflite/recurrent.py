@@ -28,11 +28,10 @@ def _concat_constants(
     t: Translation, op: TfliteOperator, places: tuple[int, ...], axes: int, signs: tuple[int, ...] = (1,) * 4
 ) -> np.ndarray:
     """Return the constants of one shape and rank at some inputs, concatenated as (1, rows, ...)."""
-    parts = [sign * t.tensor(op.inputs[index]).real_values() for index, sign in zip(places, signs, strict=False)]
-    shapes = {part.shape for part in parts}
-    if len(shapes) > 1 or parts[0].ndim != axes:
-        raise RefusedOperator(f"the shapes of its constants do not fit: {', '.join(map(str, sorted(shapes)))}")
-    return np.concatenate(parts)[None]
+    parts = np.stack([sign * t.tensor(op.inputs[index]).real_values() for index, sign in zip(places, signs, strict=False)])
+    if parts.ndim != axes + 1:
+        raise RefusedOperator(f"its constants of shape {parts.shape[1:]} have not {axes} axes")
+    return parts.reshape(1, -1, *parts.shape[2:])
 
 
 def _require_zero_state(t: Translation, op: TfliteOperator, at: int) -> None:
@@ -52,21 +51,21 @@ def _recurrent_layer(
     constants: list[np.ndarray],
     variables: tuple[int, ...],
     major: bool,
-    peepholes: np.ndarray | None = None,
-    **attributes: object,
+    **attributes,
 ) -> tuple[str, int]:
     """Add a recurrent layer; return its states (batch, steps, size), or (steps, batch, size) with `major`, and their size.
 
-    `constants`: weights, recurrent weights and biases, as (1, rows, ...); `variables`: of the hidden and the cell state.
+    `constants`: weights, recurrent weights, biases, and peepholes if there are any, as (1, rows, ...); `variables`: of the hidden
+    and the cell state.
     """
-    weights, recurrent, biases = constants
+    weights, recurrent, biases, *peepholes = constants
     x = op.inputs[0]
     if len(t.tensor(x).shape) != 3:
         raise RefusedOperator(f"its input has rank {len(t.tensor(x).shape)}, not 3")
     name = t.tensor(op.outputs[0]).name
     both = np.concatenate([biases, np.zeros_like(biases)], axis=1)
     inputs = [t.real(x), *(t.constant(f"{name}_constant", each) for each in (weights, recurrent, both))]
-    third = [t.constant(f"{name}_peepholes", peepholes)] if peepholes is not None else []
+    third = [t.constant(f"{name}_peepholes", each) for each in peepholes]
     size = recurrent.shape[2]
     attributes |= {"hidden_size": size, "layout": int(not major)}
     if t.tensor(x).shape[:2] == (1, 1) and attributes.get("direction") != "reverse":  # one step a call
@@ -114,7 +113,8 @@ def _lstm(t: Translation, op: TfliteOperator, major: bool, direction: str = "for
     shift, signs = (1, (-1, 1, -1, 1)) if coupled else (0, (1, 1, 1, 1))
     first = [(1, 2), (5, 2), (12, 1)]  # weights, recurrent weights, biases: input of gate i, and rank
     constants = [_concat_constants(t, op, (at + shift, at + 3, at + 1, at + 2), axes, signs) for at, axes in first]
-    peepholes = _concat_constants(t, op, (9 + shift, 11, 10), 1, signs) if _has(op, 10) else None
+    if _has(op, 10):
+        constants.append(_concat_constants(t, op, (9 + shift, 11, 10), 1, signs))
     state, clip = t.file.tensors[op.inputs[19]], op.options.real(1)
     if not 0 <= clip < np.inf:
         raise RefusedOperator(f"cell_clip={clip} is not supported")
@@ -122,7 +122,7 @@ def _lstm(t: Translation, op: TfliteOperator, major: bool, direction: str = "for
     if limits := [limit for limit in (clip, cell_limit) if limit]:
         t.notes[CELL_LIMIT] = repr(min(limits))
     attributes = {"direction": direction, "input_forget": int(coupled)}
-    return _recurrent_layer(t, op, "LSTM", constants, op.inputs[18:20], major, peepholes, **attributes)
+    return _recurrent_layer(t, op, "LSTM", constants, op.inputs[18:20], major, **attributes)
 
 
 def _rnn(t: Translation, op: TfliteOperator, major: bool, direction: str = "forward") -> tuple[str, int]:
@@ -137,8 +137,7 @@ def _rnn(t: Translation, op: TfliteOperator, major: bool, direction: str = "forw
 def _loop(t: Translation, op: TfliteOperator) -> None:
     """Add all steps of a loop: inputs x (steps, batch, size) and the initial states, results all h and the last c."""
     cell, output, rest = op.cell, op.outputs[0], op.outputs[1:]
-    if cell is None:
-        raise op.arity_error()
+    assert cell is not None
     name, recurrent = t.tensor(output).name, np.zeros_like(cell.biases)
     attributes: dict[str, object] = {"hidden_size": cell.biases.shape[1]}
     if cell.recurrent_bias is not None:
@@ -174,13 +173,11 @@ def _sequence(cell: _Cell, counts: range, time_major: tuple[int, bool], t: Trans
     _declare_states(t, op, op.output, [cell(t, op, op.options.flag(*time_major))])
 
 
+_Parts = tuple[Sequence[int], Sequence[int], int, int]
+
+
 def _bidirectional(
-    cell: _Cell,
-    parts: tuple[Sequence[int], Sequence[int], int, int],
-    time_major: tuple[int, bool],
-    merge: int,
-    t: Translation,
-    op: TfliteOperator,
+    cell: _Cell, parts: _Parts, time_major: tuple[int, bool], merge: int, t: Translation, op: TfliteOperator
 ) -> None:
     """Translate a bidirectional layer over a sequence.
 
@@ -211,8 +208,6 @@ def _declare_states(t: Translation, op: TfliteOperator, output: int, states: lis
 @lowers("RNN")
 def _rnn_step(t: Translation, op: TfliteOperator) -> None:
     """Add one step of an RNN. Inputs: x (batch, size); weights; recurrent weights; biases; states, kept between calls."""
-    if len(op.inputs) != 5 or len(op.outputs) != 1:
-        raise op.arity_error()
     x, weights, recurrent, bias, state = op.inputs
     name = t.tensor(op.output).name
 
@@ -233,8 +228,6 @@ def _svdf(t: Translation, op: TfliteOperator) -> None:
 
     Each call appends the features of x to the state; each output sums `rank` features over the steps.
     """
-    if len(op.inputs) != 5 or len(op.outputs) != 1:
-        raise op.arity_error()
     source, features, steps, bias, state = op.inputs
     rank, (count, length), shape = op.options.integer(0), t.tensor(steps).shape, t.tensor(source).shape
     if rank < 1 or count % rank or shape[0] != 1 or len(shape) != 2 or t.tensor(features).shape != (count, shape[1]):

@@ -6,7 +6,7 @@ its consumers read. Tensors of four axes are N, C, H, W in the graph; all others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -43,13 +43,8 @@ Limits = tuple[float, float] | None
 
 
 def file_axis(axis: int, rank: int) -> int:
-    """Return an axis of the file as a nonnegative index.
-
-    Raises RefusedOperator: a tensor of this rank does not have the axis.
-    """
-    if not -rank <= axis < rank:
-        raise RefusedOperator(f"its axis {axis} is outside rank {rank}")
-    return axis % rank
+    """Return an axis of the file as a nonnegative index. Raise IndexError if a tensor of this rank does not have it."""
+    return range(rank)[axis]
 
 
 def channels_first(shape: Sequence[int]) -> Shape:
@@ -72,12 +67,14 @@ class Translation:
 
     Attributes:
         places: operator of the file from which each ONNX tensor comes, by name.
+        states: (input, output) of each state of the model.
         rounding, notes: rounding of the current operator, as `Node.rounding`, and metadata of its nodes.
     """
 
     def __init__(self, file: TfliteFile):
         self.file = file
         self.places: dict[str, str] = {}
+        self.states: list[tuple[str, str]] = []
         self.rounding = ""
         self.notes: dict[str, str] = {}
         self._nodes: list[onnx.NodeProto] = []
@@ -272,8 +269,7 @@ class Translation:
 
     # ---- shapes ---------------------------------------------------------------------------------
     def input_shapes(self, op: TfliteOperator, inputs: int) -> list[Shape]:
-        """Return the shapes of the first `inputs` inputs; raise RefusedOperator if there are fewer."""
-        op.check_arity(inputs, len(op.outputs))
+        """Return the shapes of the first `inputs` inputs."""
         return [self.tensor(index).shape for index in op.inputs[:inputs]]
 
     def expect_shape(self, index: int, shape: Sequence[int]) -> None:
@@ -339,14 +335,18 @@ class Translation:
                     self.rounding, self.notes = self._rounding(operator), {}
                     lowering(self, operator)
                     continue
-            except RefusedOperator as reason:
-                refusals.setdefault((operator.code, str(reason)), []).append(operator)
+            except (RefusedOperator, ValueError, IndexError, TypeError, ZeroDivisionError) as error:
+                known = isinstance(error, RefusedOperator)
+                reason = str(error) if known else f"its tensors or options do not fit: {str(error).splitlines()[0][:120]}"
+                refusals.setdefault((operator.code, reason), []).append(operator)
             self._blocked.update(operator.outputs)
         ending = self._ending(refusals.values())
         ErrorList.raise_if([self._refused(code, reason, those, ending) for (code, reason), those in refusals.items()])
         outputs = [self._output(index) for index in file.outputs]
-        outputs += self.variables.outputs(file.outputs)
-        inputs += self.variables.inputs
+        states = self.variables.states()
+        self.states = [(source.name, value.name) for source, value in states]
+        inputs += [source for source, _ in states]
+        outputs += [value for _, value in states]
         graph = helper.make_graph(self._nodes, file.path, inputs, outputs, list(self._initializers.values()))
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="tflite")
         model.ir_version = 10
@@ -461,24 +461,20 @@ class Variables:
     CALL_ONCE assigns the initial value. Streaming networks (microWakeWord, stateful Keras exports) keep past frames in variables.
 
     Attributes:
-        inputs: graph inputs for variables, in the order of their first read.
-        states: (input, output) of each.
+        own: states of single operators: a graph input, and the output that replaces it in the next call.
     """
 
     def __init__(self, tensors: Translation):
         self._t = tensors
         self._names = tensors.file.variables()
-        self.inputs: list[onnx.ValueInfoProto] = []
-        self.states: list[tuple[str, str]] = []
-        self._first: dict[str, int] = {}
+        self._first: dict[str, tuple[int, onnx.ValueInfoProto]] = {}
         self._last: dict[str, int] = {}
         self.own: list[tuple[onnx.ValueInfoProto, onnx.ValueInfoProto]] = []
-        """States of single operators: a graph input, and the output that replaces it in the next call."""
 
     def read(self, index: int, handle: int) -> None:
         """Declare a result with the value of a variable: that of the last call until it is assigned."""
         name = self._name(handle)
-        source = self._last.get(name, self._first.get(name))
+        source = self._last.get(name, self._first[name][0] if name in self._first else None)
         if source is not None:
             self._need_same(index, source, name)
             return self._t.alias(index, source)
@@ -488,8 +484,7 @@ class Variables:
         zero = tensor.zero_point[0] if tensor.is_quantized else 0
         if initial.dtype != tensor.dtype or initial.values.size != prod(tensor.shape) or np.any(initial.values != zero):
             raise RefusedOperator(f"its variable '{name}' does not start as zeros")
-        self._first[name] = index
-        self.inputs.append(self._t.graph_input(index, self._t.fresh(name)))
+        self._first[name] = index, self._t.graph_input(index, self._t.fresh(name))
 
     def assign(self, handle: int, index: int) -> None:
         """Set the value of a variable from here on, and for the next call."""
@@ -498,27 +493,24 @@ class Variables:
             raise RefusedOperator(f"its variable '{name}' becomes a constant")
         self._last[name] = index
 
-    def outputs(self, names: Collection[int]) -> list[onnx.ValueInfoProto]:
-        """Return the values of the variables for the next call; `names`: tensors that are outputs already.
+    def states(self) -> list[tuple[onnx.ValueInfoProto, onnx.ValueInfoProto]]:
+        """Return the graph input and output of each state, in the order of their first read.
 
         Raises N2D2Error: E310 a variable that is never assigned, or whose assigned form differs from the form read.
         """
-        values, known = [], {*names, *self._first.values()}
-        for (name, index), tensor in zip(self._first.items(), self.inputs, strict=True):
+        states, known = [], {*self._t.file.outputs, *(index for index, _ in self._first.values())}
+        for name, (index, source) in self._first.items():
             value = self._last.get(name)
             try:
                 if value is None:
                     raise RefusedOperator(f"the variable '{name}' is never assigned")
                 self._need_same(index, value, name)
-                values.append(self._t.graph_output(value, value in known))
+                states.append((source, self._t.graph_output(value, value in known)))
             except RefusedOperator as reason:
                 remedy = "convert the model with a variable that keeps its value"
                 raise N2D2Error("E310", str(reason), where=Location(self._t.file.path), remedy=remedy) from None
             known.add(value)
-            self.states.append((tensor.name, values[-1].name))
-        self.inputs += [source for source, _ in self.own]
-        self.states += [(source.name, value.name) for source, value in self.own]
-        return [*values, *(value for _, value in self.own)]
+        return [*states, *self.own]
 
     def _name(self, handle: int) -> str:
         if handle not in self._names:
@@ -526,9 +518,10 @@ class Variables:
         return self._names[handle]
 
     def _need_same(self, index: int, source: int, name: str) -> None:
-        first, second = self._t.tensor(index), self._t.tensor(source)
-        alike = first.dtype == second.dtype and first.shape == second.shape
-        if not (alike and np.array_equal(first.scale, second.scale) and np.array_equal(first.zero_point, second.zero_point)):
+        forms = [
+            (one.dtype, one.shape, one.scale.tolist(), one.zero_point.tolist()) for one in map(self._t.tensor, (index, source))
+        ]
+        if forms[0] != forms[1]:
             raise RefusedOperator(f"the variable '{name}' is assigned with another shape or type than it is read")
 
 

@@ -6,7 +6,6 @@ Source: `docs/ContribOperators.md` of ONNX Runtime.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -133,19 +132,11 @@ def _embed_norm(parts: Parts) -> None:
 @expands(_MICROSOFT + "GroupNorm")
 def _group_norm(parts: Parts) -> None:
     """Add GroupNormalization of (N, H, W, C) or channels first, optionally followed by SiLU."""
-    x, dims, last = parts.inputs[0], parts.dims(0), parts.attribute("channels_last", 1)
+    x, last = parts.inputs[0], parts.attribute("channels_last", 1)
     if last:
         x = parts.add("Transpose", x, perm=[0, 3, 1, 2])
-        dims = (dims[0], dims[3], dims[1], dims[2])
-    groups, channels = parts.attribute("groups"), dims[1]
-    if not groups or channels % groups:
-        raise Unsupported(f"its {channels} channels are not {groups} equal groups")
-    ones, zeros = (parts.add_constant("unit", np.full(groups, value, np.float32)) for value in (1, 0))
-    flat = parts.reshape(x, 0, groups, -1)
-    flat = parts.add("InstanceNormalization", flat, ones, zeros, epsilon=parts.attribute("epsilon", 1e-5))
-    x = parts.reshape(flat, 0, *dims[1:])
-    for operator, index in (("Mul", 1), ("Add", 2)):
-        x = parts.add(operator, x, parts.reshape(parts.inputs[index], channels, 1, 1))
+    numbers = {"num_groups": parts.attribute("groups"), "epsilon": parts.attribute("epsilon", 1e-5)}
+    x = parts.add("GroupNormalization", x, *parts.inputs[1:3], **numbers)
     if parts.attribute("activation", 0):
         x = parts.add("Mul", x, parts.add("Sigmoid", x))
     parts.add("Transpose" if last else "Identity", x, out=0, **({"perm": [0, 2, 3, 1]} if last else {}))
@@ -215,57 +206,46 @@ def _dynamic_matmul(parts: Parts) -> None:
 # ---- QOperator nodes: DequantizeLinear, the float operator, QuantizeLinear -----------------------
 
 
-@dataclass(frozen=True)
-class _Form:
-    """Input layout of an operator: `operands` are indices of (x, scale, zero point), `result` is the index of the output scale,
-    `bias` is the index of an int32 bias in the scale of the product of the first two operands."""
-
-    operator: str
-    operands: tuple[int, ...] = (0,)
-    result: int = 3
-    bias: int | None = None
-
-
-_FORMS = {
-    "QLinearConv": _Form("Conv", (0, 3), 6, 8),
-    "QLinearMatMul": _Form("MatMul", (0, 3), 6),
-    _MICROSOFT + "QGemm": _Form("Gemm", (0, 3), 7, 6),
-    _MICROSOFT + "QLinearAdd": _Form("Add", (0, 3), 6),
-    _MICROSOFT + "QLinearMul": _Form("Mul", (0, 3), 6),
+_FORMS: dict[str, tuple[str, tuple[int, ...], int, int | None]] = {
+    "QLinearConv": ("Conv", (0, 3), 6, 8),
+    "QLinearMatMul": ("MatMul", (0, 3), 6, None),
+    _MICROSOFT + "QGemm": ("Gemm", (0, 3), 7, 6),
+    **{f"{_MICROSOFT}QLinear{name}": (name, (0, 3), 6, None) for name in ("Add", "Mul")},
     **{
-        f"{_MICROSOFT}QLinear{name}": _Form(name)
+        f"{_MICROSOFT}QLinear{name}": (name, (0,), 3, None)
         for name in ("Sigmoid", "LeakyRelu", "Softmax", "GlobalAveragePool", "AveragePool", "ReduceMean")
     },
 }
-"""Form by operator (with its domain)."""
+"""By operator (with its domain): the float operator, and the arguments of `_add_float_form`."""
 
 
-def _expand_form(form: _Form, parts: Parts) -> None:
-    """Add the nodes of a form; an int32 bias becomes a float constant."""
+def _add_float_form(operator: str, operands: tuple[int, ...], result: int, bias: int | None, parts: Parts) -> None:
+    """Add the float operator between its quantizers; an int32 bias becomes a float constant.
+
+    `operands`: indices of (x, scale, zero point); `result`: index of the output scale; `bias`: index of a bias in the scale of
+    the product of the first two operands.
+    """
     if parts.attribute("channels_last", 0):
         raise Unsupported("channels-last (NHWC) tensors are not supported", "quantize an NCHW model")
-    needed = [index for position in form.operands for index in (position, position + 1)]
-    if not needed or not all(map(parts.has, needed)):
-        raise Unsupported(f"it has {len(parts.inputs)} inputs, which is too few", "export the model again")
-    axis = 0 if form.operator == "Conv" or parts.attribute("transB", 0) else 1
-    reals = [parts.add("DequantizeLinear", *parts.inputs[position : position + 3], axis=axis) for position in form.operands]
-    if form.bias is not None and parts.has(form.bias):
-        reals.append(parts.add_constant("bias", _dequantize_bias(parts, (form.bias, *(index + 1 for index in form.operands)))))
-    attributes, grid = parts.attributes("channels_last", "opset"), parts.inputs[form.result : form.result + 2]
-    if not parts.has(form.result):
-        parts.add(form.operator, *reals, out=0, **attributes)
+    axis = 0 if operator == "Conv" or parts.attribute("transB", 0) else 1
+    reals = [parts.add("DequantizeLinear", *parts.inputs[position : position + 3], axis=axis) for position in operands]
+    if bias is not None and parts.has(bias):
+        reals.append(parts.add_constant("bias", _dequantize_bias(parts, (bias, *(index + 1 for index in operands)))))
+    attributes, grid = parts.attributes("channels_last", "opset"), parts.inputs[result : result + 2]
+    if not parts.has(result):
+        parts.add(operator, *reals, out=0, **attributes)
     else:
-        parts.add("QuantizeLinear", parts.add(form.operator, *reals, **attributes), *grid, out=0)
+        parts.add("QuantizeLinear", parts.add(operator, *reals, **attributes), *grid, out=0)
 
 
 for _name, _form in _FORMS.items():
-    EXPANSIONS.add(_name, partial(_expand_form, _form))
+    EXPANSIONS.add(_name, partial(_add_float_form, *_form))
 
 
 @expands(_MICROSOFT + "QLinearConcat")
 def _concat(parts: Parts) -> None:
     """Add a Concat of any number of operands, which follow the scale and zero point of the result."""
-    _expand_form(_Form("Concat", tuple(range(2, len(parts.inputs), 3)), 0), parts)
+    _add_float_form("Concat", tuple(range(2, len(parts.inputs), 3)), 0, None, parts)
 
 
 def _dequantize_bias(parts: Parts, places: Sequence[int]) -> np.ndarray:
@@ -316,8 +296,6 @@ def _add_attention(parts: Parts, names: Sequence[str], lengths: Sequence[int], s
     """Add Softmax(scale * Q K' + bias) V for each head; `lengths` of Q and K, `mask` is the index of the key mask input."""
     (query, key, value), (length, others) = names, lengths
     heads = parts.attribute("num_heads")
-    if not heads or any(size % heads for size in sizes):
-        raise Unsupported(f"its {'+'.join(map(str, sizes))} values are not {heads} equal heads")
     if parts.attribute("do_rotary", 0):
         raise Unsupported("rotary embedding of queries and keys is not supported", _OTHER_FORM)
 
@@ -359,12 +337,8 @@ def _rotary(parts: Parts) -> None:
         raise Unsupported("a rotary embedding of a part of each head is not supported")
     length, shape = dims[-2], dims[1:]
     if len(dims) == 3:
-        if dims[2] % size:
-            raise Unsupported(f"its {dims[2]} values are not heads of {size}")
         shape = (length, dims[2] // size, size)
-    places = parts.optional_constant(1, "positions")
-    if places is None:
-        raise Unsupported("its positions are missing")
+    places = parts.constant(1, "positions")
     positions = np.arange(length) + places.reshape(-1)[0] if places.size == 1 else places.reshape(-1, length)[0]
     form = (length, 1, -1) if len(dims) == 3 else (1, length, -1)
     angles = [table[positions].reshape(form) for table in (cosines, sines)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from onnx import helper
 
@@ -119,11 +121,10 @@ def _stft(parts: Parts) -> None:
         length = 0 if window is None else window.size
     if step is None or step < 1 or not 1 <= length <= dims[1] or (window is not None and window.size != length):
         raise Unsupported(f"frame length {length} and step {step} do not match the window or the signal of {dims[1]} samples")
-    bins = length // 2 + 1 if parts.attribute("onesided", 1) else length
-    _check_matrix_size(2 * bins * length)
+    _check_matrix_size(2 * length * length)
     shape = np.ones(length) if window is None else window.reshape(-1).astype(np.float64)
-    turns = 2 * np.pi * (np.outer(np.arange(bins), np.arange(length)) % length) / length
-    weights = np.concatenate([np.cos(turns) * shape, -np.sin(turns) * shape])[:, None].astype(np.float32)
+    waves = (np.fft.rfft if parts.attribute("onesided", 1) else np.fft.fft)(np.diag(shape)).T
+    bins, weights = len(waves), np.concatenate([waves.real, waves.imag])[:, None].astype(np.float32)
     line = parts.reshape(parts.inputs[0], 0, 1, dims[1])
     result = parts.add("Conv", line, parts.add_constant("waves", weights), strides=[step])
     frames = (dims[1] - length) // step + 1
@@ -148,18 +149,12 @@ def _dft(parts: Parts) -> None:
         raise Unsupported(f"length {length} is below 1")
     if onesided and bool(inverse) != (dims[-1] == 2):
         raise Unsupported("onesided=1 is not supported for a complex transform")
-    half = length // 2 + 1
-    bins, used = half if onesided and not inverse else length, min(half if to_real else length, dims[axis])
-    _check_matrix_size(2 * bins * dims[axis] * dims[-1])
-    turns = 2 * np.pi * (np.outer(np.arange(used), np.arange(bins)) % length) / length
-    cosines, sines = np.cos(turns), np.sin(turns) * (1 if inverse else -1)
-    matrix = np.zeros((dims[axis], dims[-1], bins, 2))
-    matrix[:used, 0] = np.stack([cosines, sines], -1)
-    if dims[-1] == 2:
-        matrix[:used, 1] = np.stack([-sines, cosines], -1)
-    if to_real:  # the other half of the bins is conjugate
-        matrix = matrix[..., :1] * np.where((np.arange(dims[axis]) * 2) % length, 2, 1)[:, None, None, None]
-    matrix /= length if inverse else 1
+    _check_matrix_size(2 * length * dims[axis] * dims[-1])
+    transform = getattr(np.fft, ("i" if inverse else "") + ("rfft" if onesided else "fft"))
+    units = np.eye(dims[axis])
+    columns: Any = np.stack([transform(part, length) for part in (units, 1j * units)[: dims[-1]]], 1)
+    matrix = columns[..., None] if to_real else np.stack([columns.real, columns.imag], -1)
+    bins = matrix.shape[2]
     order = [*(index for index in range(rank - 1) if index != axis), axis, rank - 1]
     front = [0, *(dims[index] for index in order[1:-2])]  # 0: the batch, unchanged
     x = parts.inputs[0]

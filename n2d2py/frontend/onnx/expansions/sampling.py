@@ -252,8 +252,6 @@ def _col2im(parts: Parts) -> None:
     rank = len(block)
     steps, holes = parts.attribute("strides", [1] * rank), parts.attribute("dilations", [1] * rank)
     pads, channels = parts.attribute("pads", [0] * 2 * rank), parts.dims(0)[1] // max(1, prod(block))
-    if parts.dims(0)[1] != channels * prod(block) or min(*block, *steps, *holes) < 1:
-        raise Unsupported(f"its {parts.dims(0)[1]} rows are not blocks of {' x '.join(map(str, block))}")
     reach = [holes[k] * (block[k] - 1) + 1 for k in range(rank)]
     padded = [image[k] + pads[k] + pads[k + rank] for k in range(rank)]
     counts = [(padded[k] - reach[k]) // steps[k] + 1 for k in range(rank)]
