@@ -21,8 +21,7 @@ from n2d2py.runtime import Network
 from n2d2py.runtime.simulator import ends
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.targets import Score
-from n2d2py.targets.boxes import Boxes
-from n2d2py.targets.words import Words
+from n2d2py.targets.detections import Boxes, Words
 
 DETECTIONS, WORDS = "detections", "words"
 """Names of the scores in the place of a target's."""
