@@ -141,6 +141,11 @@ class PostKind:
     fits: Callable[[Infos, Size, tuple[str, ...]], bool] = lambda *_: False
 
 
+DETECTION_KEYS = (
+    Key("threshold", Kind.FLOAT, 0.25, "Scores above it count.", minimum=0, maximum=1),
+    Key("max", Kind.UINT, 100, "Detections at most.", minimum=1, maximum=10000),
+)
+SCORES = Key("scores", Kind.ENUM, "probabilities", "Scores: logits go through a sigmoid.", ("probabilities", "logits"))
 KINDS: Registry[PostKind] = Registry(
     "post-processing", *(f"{__package__}.{one.name}" for one in iter_modules([str(Path(__file__).parent)]))
 )

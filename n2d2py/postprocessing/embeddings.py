@@ -12,7 +12,7 @@ import numpy as np
 from n2d2py.arithmetic.embeddings import Embedder, unit
 from n2d2py.arithmetic.fixed_scale import ONE
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.ini.schema import Key, Kind, keys
+from n2d2py.ini.schema import Key, Kind
 from n2d2py.postprocessing.contract import (
     KINDS,
     Infos,
@@ -26,13 +26,16 @@ from n2d2py.postprocessing.contract import (
 )
 from n2d2py.postprocessing.results import Embedding
 
-_KEYS = keys(
-    """
-references: File .npy of known embeddings (number, values). The classes are their names.
-threshold: A reference matches when its cosine is the largest one and above it.
-""",
-    Key("references", Kind.PATH, None),
-    Key("threshold", Kind.FLOAT, 0.5, minimum=-1, maximum=1),
+_KEYS = (
+    Key("references", Kind.PATH, None, "File .npy of known embeddings (number, values). The classes are their names."),
+    Key(
+        "threshold",
+        Kind.FLOAT,
+        0.5,
+        "The reference with the largest cosine matches if that is above it.",
+        minimum=-1,
+        maximum=1,
+    ),
 )
 
 
