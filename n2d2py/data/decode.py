@@ -40,8 +40,7 @@ def read_wav(path: Path, name: str) -> np.ndarray:
         kind = {_PCM: "integers", _REAL: "floating-point numbers"}.get(code, f"coding {code}")
         raise N2D2Error("E406", f"{name} has unsupported {bits}-bit samples ({kind})", remedy="convert it to 16-bit PCM")
     if not channels or frame != channels * bits // 8:
-        what = f"{name} declares {channels} channels of {bits} bits in {frame} bytes"
-        raise N2D2Error("E402", what, remedy="write the file again")
+        raise _damaged_error(f"{name} declares {channels} channels of {bits} bits in {frame} bytes")
     count = len(sound) // frame
     if not count:
         raise N2D2Error("E416", f"{name} contains no audio sample", remedy="remove the file")
@@ -57,7 +56,7 @@ def read_samples(path: Path, name: str, rate: int) -> np.ndarray:
     if path.suffix.lower() != ".wav":
         data = read_bytes(path, name)
         if not data or len(data) % 2:
-            raise N2D2Error("E402", f"{name} has {len(data)} bytes, which are not 16-bit samples", remedy="replace the file")
+            raise _damaged_error(f"{name} has {len(data)} bytes, which are not 16-bit samples")
         return np.frombuffer(data, "<i2")
     samples, found = read_wav(path, name)[0], _FORMAT.unpack_from(_find_chunks(read_bytes(path, name), name)[0])[2]
     if samples.shape[1] != 1:
@@ -69,21 +68,25 @@ def read_samples(path: Path, name: str, rate: int) -> np.ndarray:
     return np.clip(np.rint(samples[:, 0] * 32768), -32768, 32767).astype(np.int16)
 
 
+def _damaged_error(what: str, code: str = "E402") -> N2D2Error:
+    return N2D2Error(code, what, remedy="remove or replace the file")
+
+
 def _find_chunks(data: bytes, name: str) -> tuple[bytes, bytes]:
     """Return the chunks `fmt ` and `data`."""
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
-        raise N2D2Error("E402", f"{name} is not a WAV file", remedy="remove or replace the file")
+        raise _damaged_error(f"{name} is not a WAV file")
     chunks: dict[bytes, bytes] = {}
     position = 12
     while position + 8 <= len(data) and b"data" not in chunks:
         kind, size = data[position : position + 4], struct.unpack_from("<I", data, position + 4)[0]
         chunk = data[position + 8 : position + 8 + size]
         if len(chunk) < size:
-            raise N2D2Error("E402", f"{name} is truncated: {len(chunk)} of {size} bytes", remedy="replace the file")
+            raise _damaged_error(f"{name} is truncated: {len(chunk)} of {size} bytes")
         chunks[kind] = chunk
         position += 8 + size + size % 2
     if len(chunks.get(b"fmt ", b"")) < _FORMAT.size or b"data" not in chunks:
-        raise N2D2Error("E402", f"{name} contains no format or no audio data", remedy="replace the file")
+        raise _damaged_error(f"{name} contains no format or no audio data")
     return chunks[b"fmt "], chunks[b"data"]
 
 
@@ -234,12 +237,11 @@ def _open_image(path: Path, name: str, look: Callable):
         with open_picture(path) as image:
             return look(image)
     except UnidentifiedImageError:
-        raise N2D2Error("E403", f"{name} is not an image of a known format", remedy="remove or replace the file") from None
+        raise _damaged_error(f"{name} is not an image of a known format", "E403") from None
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise unreadable_error(name, error) from None
     except Exception as error:  # the decoders raise nearly every type on damaged files
-        what = f"{name} cannot be decoded: {error or type(error).__name__}"
-        raise N2D2Error("E403", what, remedy="remove or replace the file") from None
+        raise _damaged_error(f"{name} cannot be decoded: {error or type(error).__name__}", "E403") from None
 
 
 def _pixels(image) -> np.ndarray:

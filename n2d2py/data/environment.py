@@ -7,25 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.ini import CACHES, SPIKING, Document, Ignored, Key, Kind, Schema, Values, keys
+from n2d2py.ini import CACHES, SPIKING, Document, Ignored, Key, Kind, Schema, Values
 
 NAMES = ("cenv", "env", "sp")
 
 _SPIKES = SPIKING.for_keys("StimulusType", "DiscardedLateStimuli", "Period*")
 _STREAMS = Ignored("", "keys of streams", "writes or reads streams of prepared stimuli", "remove them")
 
-_TEXTS = """
-Size: Size of the network input instead of SizeX and SizeY: X Y C, X C, or the length of a vector. With NbChannels: X Y.
-"""
 SP = Schema(
     "sp",
-    keys(
-        _TEXTS,
+    (
         Key("SizeX", Kind.UINT, 0, "Width of the network input."),
         Key("SizeY", Kind.UINT, 0, "Height of the network input."),
         Key("SizeD", Kind.UINT, 1, "Depth of the network input. Only 1 is supported.", minimum=1),
         Key("NbChannels", Kind.UINT, 1, "Number of channels of the network input.", minimum=1),
-        Key("Size", Kind.UINTS, (), minimum=1),
+        Key("Size", Kind.UINTS, (), "X Y C, X C, or the length of a vector. With NbChannels: X Y.", minimum=1),
         Key("TargetSizeX", Kind.UINT, None, "Width of the expected outputs of an auto-encoder. Must equal that of the input."),
         Key("TargetSizeY", Kind.UINT, None, "Height of the expected outputs."),
         Key("TargetSizeD", Kind.UINT, None, "Depth of the expected outputs."),

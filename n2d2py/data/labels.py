@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -194,9 +195,8 @@ def _index_files(files: list[str]) -> dict[str, str]:
     """Return each file by its path, and by its name or stem if that is unique."""
     by_name: dict[str, str] = {}
     for short in (lambda name: Path(name).name, lambda name: Path(name).stem):
-        shorts = [short(name) for name in files]
-        once = {one for one, count in zip(*np.unique(shorts, return_counts=True), strict=True) if count == 1}
-        by_name |= {one: name for one, name in zip(shorts, files, strict=True) if one in once}
+        counts = Counter(map(short, files))
+        by_name |= {short(name): name for name in files if counts[short(name)] == 1}
     return by_name | {name: name for name in files}
 
 

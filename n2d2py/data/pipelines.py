@@ -14,7 +14,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.data.database import Database
-from n2d2py.data.database.base import SETS, FileItems, Items
+from n2d2py.data.database.base import SETS, Items
 from n2d2py.data.environment import Environment
 from n2d2py.data.pipeline import Pipeline, PipelineStep
 from n2d2py.data.transformations.base import APPLY_TO, applies_to, read_transformation
@@ -97,11 +97,11 @@ def compute_statistics(
 
 def statistics_key(items: Items, positions: np.ndarray, steps: str) -> str | None:
     """Return the cache key: names, sizes and times of the files, and the steps before; None to disable caching."""
-    if not isinstance(items, FileItems) or len(positions) < MIN_CACHED:
+    if items.root is None or len(positions) < MIN_CACHED:
         return None
     digest = hashlib.sha256(steps.encode(errors="surrogateescape"))
     for position in positions:
-        name = items.files[int(position)]
+        name = items.name(int(position))
         try:
             status = (items.root / name).stat()
         except OSError:

@@ -74,7 +74,7 @@ def split_name_and_label(line: str) -> tuple[str, str] | None:
     return (parts[0].strip().strip('"'), parts[1]) if len(parts) == 2 else None
 
 
-def label_ids(texts: list[str]) -> tuple[list[int], tuple[str, ...]]:
+def number_labels(texts: list[str]) -> tuple[list[int], tuple[str, ...]]:
     """Return label ids and their names: integers >= 0 are ids themselves, else ids by first appearance."""
     if texts and all(text.isascii() and text.isdigit() and len(text) < 7 for text in texts):
         ids = [int(text) for text in texts]

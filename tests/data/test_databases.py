@@ -10,6 +10,8 @@ from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import read_database
+from n2d2py.data.database.arrays import read_arrays
+from n2d2py.data.input_data import InputData
 
 
 @pytest.fixture
@@ -263,7 +265,7 @@ def test_numpy(tmp_path, save, read):
 def test_numpy_stored_without_compression_is_mapped(tmp_path, read):
     np.savez(tmp_path / "d.npz", x=np.ones((4, 2, 2), np.float64), y=np.zeros(4))
     database = read("Numpy", DataPath="d.npz")
-    assert isinstance(database.items.array, np.memmap)
+    assert isinstance(read_arrays(InputData(tmp_path / "d.npz"))[0], np.memmap)
     assert database.items.read(0).dtype == np.float32
 
 

@@ -14,7 +14,17 @@ from typing import BinaryIO
 
 import numpy as np
 
-from n2d2py.data.database.base import PARTITION_KEYS, ArrayItems, ConcatItems, Context, Database, data_path, fraction, register
+from n2d2py.data.database.base import (
+    PARTITION_KEYS,
+    Context,
+    Database,
+    Items,
+    array_items,
+    concat_items,
+    data_path,
+    fraction,
+    register,
+)
 from n2d2py.data.text import read_lines, unreadable_error
 from n2d2py.errors import N2D2Error
 from n2d2py.files import open_regular
@@ -32,6 +42,10 @@ _KEYS = (
 )
 
 
+def _damaged_error(what: str) -> N2D2Error:
+    return N2D2Error("E402", what, remedy="download it again, and check DataPath and LabelPath")
+
+
 def read_idx(path: Path, axes: int | None) -> np.ndarray:
     """Return the unsigned bytes of an IDX file with `axes` axes, None for 2 to 4; plain files are memory-mapped.
 
@@ -45,12 +59,11 @@ def read_idx(path: Path, axes: int | None) -> np.ndarray:
             content = file.read(count) if packed else b""
             payload = len(content) + len(file.read(_BLOCK)) if packed else path.stat().st_size - header
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise N2D2Error("E402", f"{path} is a damaged gzip file: {error}", remedy="download it again") from None
+        raise _damaged_error(f"{path} is a damaged gzip file: {error}") from None
     except OSError as error:
         raise unreadable_error(path, error) from None
     if payload != count:
-        what = f"{path} declares {'x'.join(map(str, shape))} = {count} bytes but contains {payload}"
-        raise N2D2Error("E402", what, remedy="download it again")
+        raise _damaged_error(f"{path} declares {'x'.join(map(str, shape))} = {count} bytes but contains {payload}")
     if packed or not count:
         return np.frombuffer(content, np.uint8).reshape(shape)
     return np.memmap(path, np.uint8, "r", header, shape)
@@ -61,12 +74,10 @@ def _read_shape(file: BinaryIO | gzip.GzipFile, path: Path, axes: int | None) ->
     known = len(start) == 4 and start[:3] == bytes((0, 0, _UNSIGNED_BYTE)) and start[3] in ((axes,) if axes else (2, 3, 4))
     sizes = file.read(4 * start[3]) if known else b""
     if not known or len(sizes) < 4 * start[3]:
-        what = f"{path} is not an IDX file of bytes with {axes or '2 to 4'} axes"
-        raise N2D2Error("E402", what, remedy="check that the content of the file matches its name")
+        raise _damaged_error(f"{path} is not an IDX file of bytes with {axes or '2 to 4'} axes")
     shape = tuple(np.frombuffer(sizes, ">u4").tolist())
     if prod(shape) > MAX_BYTES:
-        what = f"{path} declares {'x'.join(map(str, shape))} bytes, more than the limit of {MAX_BYTES:,}"
-        raise N2D2Error("E402", what, remedy="download it again")
+        raise _damaged_error(f"{path} declares {'x'.join(map(str, shape))} bytes, more than the limit of {MAX_BYTES:,}")
     return shape
 
 
@@ -78,18 +89,16 @@ def _load(default: str, label_names: tuple[str, ...] | None, values: Values, con
         images = read_idx(_require_file(folder, images_file), 3)
         ids = read_idx(_require_file(folder, labels_file), 1)
         if len(images) != len(ids):
-            what = f"{folder}: {images_file} contains {len(images)} images, but {labels_file} {len(ids)} labels"
-            raise N2D2Error("E402", what, remedy="download both files again")
-        parts.append(ArrayItems(images_file, images))
+            raise _damaged_error(f"{folder}: {images_file} contains {len(images)} images, but {labels_file} {len(ids)} labels")
+        parts.append(array_items(images_file, images))
         labels.append(ids.astype(np.int64))
     all_labels = np.concatenate(labels)
     split = context.train_and_test(all_labels, len(labels[0]), values, per_label=False)
     count = int(all_labels.max()) + 1 if len(all_labels) else 0
     names = label_names or tuple(str(digit) for digit in range(max(count, 10)))
     if count > len(names):
-        what = f"{folder} contains label {count - 1}, but there are {len(names)} labels"
-        raise N2D2Error("E402", what, remedy="download the label files again")
-    return Database(ConcatItems(parts), all_labels, names, split)
+        raise _damaged_error(f"{folder} contains label {count - 1}, but there are {len(names)} labels")
+    return Database(concat_items(parts), all_labels, names, split)
 
 
 def _require_file(folder: Path, name: str) -> Path:
@@ -119,11 +128,10 @@ def _load_pair(values: Values, context: Context) -> Database:
     files = [data_path(values, key, folder=False) for key in ("DataPath", "LabelPath")]
     stimuli, ids = read_idx(files[0], None), read_idx(files[1], 1)
     if len(stimuli) != len(ids):
-        what = f"{files[0]} contains {len(stimuli)} stimuli, but {files[1]} {len(ids)} labels"
-        raise N2D2Error("E402", what, remedy="correct LabelPath")
+        raise _damaged_error(f"{files[0]} contains {len(stimuli)} stimuli, but {files[1]} {len(ids)} labels")
     names = tuple(str(label) for label in range(max((int(label) + 1 for label in ids), default=0)))
     sets = context.split(ids, values)
-    return Database(ArrayItems(files[0].name, stimuli), ids, names, sets)
+    return Database(array_items(files[0].name, stimuli), ids, names, sets)
 
 
 _PIXELS = 3 * 32 * 32
@@ -146,28 +154,25 @@ def _load_cifar(default: str, learned: tuple[str, ...], tested: str, values: Val
     names = tuple(line for _, line in read_lines(folder / names_file))
     labels = np.concatenate([ids for _, ids in batches])
     if len(labels) and labels.max() >= len(names):
-        what = f"{folder} contains label {labels.max()}, but {names_file} has {len(names)} names"
-        raise N2D2Error("E402", what, remedy="download the data set again")
+        raise _damaged_error(f"{folder} contains label {labels.max()}, but {names_file} has {len(names)} names")
     split = context.train_and_test(labels, len(labels) - len(batches[-1][1]), values, per_label=False)
     if values["UseTestForValidation"]:
         split["Validation"] = np.concatenate([split["Validation"], split["Test"]])
-    return Database(ConcatItems([items for items, _ in batches]), labels, names, split)
+    return Database(concat_items([items for items, _ in batches]), labels, names, split)
 
 
-def _read_batch(path: Path, label_bytes: int, label_byte: int) -> tuple[ArrayItems, np.ndarray]:
+def _read_batch(path: Path, label_bytes: int, label_byte: int) -> tuple[Items, np.ndarray]:
     """Return the images of a batch and their labels, each in byte `label_byte` of the `label_bytes` before its image."""
+    record = label_bytes + _PIXELS
     try:
         size = path.stat().st_size
-        record = label_bytes + _PIXELS
         if size == 0 or size % record:
-            what = f"{path} has {size} bytes, which is not a multiple of {record}"
-            raise N2D2Error("E402", what, remedy="download the binary version of the data set again")
+            raise _damaged_error(f"{path} has {size} bytes, which is not a multiple of {record}")
         data = np.memmap(path, np.uint8, "r", shape=(size // record, record))
     except OSError as error:
-        remedy = "set DataPath to the folder of the binary version"
-        raise N2D2Error("E401", f"{path} cannot be read: {error.strerror}", remedy=remedy) from None
+        raise unreadable_error(path, error) from None
     images = data[:, label_bytes:].reshape(-1, 3, 32, 32)
-    return ArrayItems(path.name, images, _TO_BGR), data[:, label_byte].astype(np.int64)
+    return array_items(path.name, images, _TO_BGR), data[:, label_byte].astype(np.int64)
 
 
 _COARSE = Key("UseCoarse", Kind.BOOL, False, "Use the 20 coarse labels.")

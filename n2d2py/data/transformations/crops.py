@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from n2d2py.data.transformations.base import (
     Inapplicable,
     RandomByKeys,
     Transformation,
-    UnsupportedTransformation,
     require_bytes,
     require_one_channel,
     transformation,
@@ -91,13 +91,7 @@ class StripeRemove(RandomByKeys):
 
 @transformation(
     "Trim",
-    Key(
-        "Method",
-        Kind.ENUM,
-        "Discretize",
-        "Method of the border detection. Reduce (clustering) is not supported.",
-        ("Discretize", "Reduce"),
-    ),
+    Key("Method", Kind.ENUM, "Discretize", "Detection of the border. Reduce is not supported.", ("Discretize", "Reduce")),
     doc="Crop uniform borders.",
 )
 class Trim(Transformation):
@@ -106,12 +100,11 @@ class Trim(Transformation):
     The border's value is the most frequent one of the outermost pixels, in gray reduced to `levels`.
     """
 
+    unsupported: ClassVar = {"Method": "clusters from random centres"}
     levels: int = parameter("NbLevels", Kind.UINT, doc="Number of gray levels to distinguish. 0: all.", maximum=256)
 
     @classmethod
     def from_values(cls, values: Values) -> Trim:
-        if values["Method"] == "Reduce":
-            raise UnsupportedTransformation("Method=Reduce clusters from random centres")
         if values["NbLevels"] == 1:
             raise values.fail("E417", "NbLevels=1 cannot distinguish anything", "give 0, or 2 or more", "NbLevels")
         return super().from_values(values)

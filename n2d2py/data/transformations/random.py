@@ -62,14 +62,10 @@ class Distortion(RandomTransformation):
 
     size: int = parameter("ElasticGaussianSize", Kind.UINT, 15, "Side of the Gaussian in pixels.", minimum=1, maximum=1023)
     sigma: float = parameter("ElasticSigma", Kind.FLOAT, 6.0, "Standard deviation of the Gaussian in pixels.")
-    elastic: float = parameter(
-        "ElasticScaling", Kind.FLOAT, 0.0, "Scale factor of the smoothed noise. 0: no elastic distortion.", minimum=0
-    )
+    elastic: float = parameter("ElasticScaling", Kind.FLOAT, 0.0, "Scale factor of the smoothed noise. 0: none.", minimum=0)
     stretch: float = parameter("Scaling", Kind.FLOAT, 0.0, "Largest scaling along each axis, in percent.", minimum=0)
     turn: float = parameter("Rotation", Kind.FLOAT, 0.0, "Largest rotation, in degrees.", minimum=0)
-    unlabelled: bool = parameter(
-        "IgnoreMissingData", Kind.BOOL, True, "Pixels from beyond the border of the image have no label."
-    )
+    unlabelled: bool = parameter("IgnoreMissingData", Kind.BOOL, True, "Pixels from beyond the image have no label.")
 
     @classmethod
     def from_values(cls, values: Values) -> Distortion:

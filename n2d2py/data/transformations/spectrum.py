@@ -61,9 +61,7 @@ def fast_size(size: int) -> int:
 class Apodization(Transformation):
     """Product of each row with a window; integers are then rounded down to their type."""
 
-    size: int = parameter(
-        "Size", Kind.UINT, doc="Number of samples of the window. Must equal the width of the image.", minimum=1
-    )
+    size: int = parameter("Size", Kind.UINT, doc="Samples of the window, as many as the image is wide.", minimum=1)
     name: str = parameter("WindowName", Kind.ENUM, "Rectangular", "Shape of the window.", choices=WINDOWS)
     parameter: float | None = None
 
