@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import accumulate
+from math import ceil, log2
 
 from n2d2py.figures import Drawing, Svg, number
 from n2d2py.graph import QuantGraph, QuantNode, n2d2_dims
@@ -154,10 +155,7 @@ _LINE = 13.0
 
 def _tick_step(span: int, most: int) -> int:
     """Return the smallest power of two that divides `span` into at most `most` parts."""
-    step = 1
-    while span / step > most:
-        step *= 2
-    return step
+    return 2 ** max(0, ceil(log2(span / most)))
 
 
 def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] = (), *, standalone: bool = False) -> Drawing:
@@ -180,7 +178,7 @@ def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] 
         return foot - address / peak * (foot - _TOP)
 
     svg = Svg(_MAP_WIDTH, _MAP_HEIGHT, "memory", standalone=standalone, title="memory map" if layers else "")
-    rows, marked = {name: row for row, name in enumerate(layers)}, set()
+    rows = {name: row for row, name in enumerate(layers)}
     step = _tick_step(peak, 8)
     for address in range(0, peak + 1, step):
         svg.line(_LEFT, y(address), _MAP_WIDTH - _RIGHT, y(address), "grid")
@@ -196,8 +194,7 @@ def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] 
             where = f"{facts}, {grouped(begin)} to {grouped(end)}" + (", wrapped part" if part else "")
             width, height = x(until) - x(plane.alloc), y(begin) - y(end)
             style, row = f"buffer h{index % _HUES}{' wrapped' if part else ''}", rows.get(layer)
-            mark = "" if row is None or row in marked else f"buffer-{row}"
-            marked.add(row)
+            mark = "" if part else f"buffer-{row}"
             with (
                 nullcontext() if row is None else svg.link(f"layer-{row}", mark, row, f"{where}: go to its layer in the table")
             ):

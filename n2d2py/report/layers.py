@@ -303,7 +303,6 @@ def layer_table(data: ReportData, rows: Sequence[LayerRow]) -> list[Column]:
 
     spent = [times[k].median_us if k in times else None for k in range(len(rows))]
     limits = [times[k].limit if k in times else None for k in range(len(rows))]
-    types = [f"{row.input_types}{' × ' + row.weight_type if row.weight_type else ''} → {row.output_type}" for row in rows]
     sets = [(row.instruction_sets or "all") if row.implementation else "" for row in rows]
     return [
         *column("type", "operator", 2, of("type")),
@@ -316,7 +315,7 @@ def layer_table(data: ReportData, rows: Sequence[LayerRow]) -> list[Column]:
         *column("limit %", _LIMIT, 3, limits, "{:.1f}".format),
         *_noise([compared[row.name].sqnr_db if row.name in compared else None for row in rows]),
         *column("loss %", _LOSS, 3, [losses.get(row.name) for row in rows], "{:.1f}".format),
-        *column("types", "inputs × weights → output", 3, types),
+        *column("types", "inputs * weights -> output", 3, [_types(row) for row in rows]),
         *column("input", "width × height × channels", 4, of("input_dims")),
         *column("inputs", "layers that are read", 4, of("inputs"), found=False),
         *counts("parameters", "weights, biases, table entries", 4, "parameters"),

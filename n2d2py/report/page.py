@@ -55,7 +55,6 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
         tiles=tiles(data, rows),
         times=latency_bars(data, rows),
         losses=loss_bars(data, rows),
-        more=_more(data),
         front=draw_front(data.search, standalone=False) if data.search else "",
         bits=bits_text(data.search) if data.search else "",
         layers=layer_table(data, rows),
@@ -79,21 +78,6 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
     return page.rstrip("\n") + "\n"
 
 
-_MEASURED = (
-    ("The score of the compiled export", "-test", lambda data: data.scores),
-    ("The time of each layer", "-latency 100", lambda data: data.latency),
-    ("The accuracy that each layer costs", "-sensitivity 10", lambda data: data.losses or data.qgraph.bits < 0),
-    ("Every layer, float against integers and compiled", "-compare 10", lambda data: data.comparisons),
-)
-"""Measurements with their option, and whether a report has them."""
-
-
-def _more(data: ReportData) -> list[tuple[str, str]]:
-    if not data.command:
-        return []
-    return [(what, f"{data.command} {option}") for what, option, has_measured in _MEASURED if not has_measured(data)]
-
-
 def _targets(data: ReportData) -> list[dict[str, Any]]:
     """Per target: its table of scores, and the details of the score nearest to what is deployed."""
     pictures = {number: inline_picture(data.contract.red_first(image)) for number, image in data.images.items()}
@@ -113,7 +97,6 @@ def _details(score: Score, pictures: Mapping[int, str]) -> dict[str, Any]:
     return {
         "confusion": draw_confusion(score, standalone=False) if score.count > 0 and 0 < len(classes) <= DRAWN_CLASSES else "",
         "classes": len(classes),
-        "frequent": frequent_confusions(confusion, classes) if len(classes) else [],
         "misses": [
             {
                 "miss": one,
@@ -155,14 +138,6 @@ def _planes(data: ReportData) -> list[dict[str, Any]]:
     buffers += [(op, data.problem.op(op).output, op in data.plan.views) for op in data.plan.order]
     planes = [(name, data.plan.planes[buffer], is_view) for name, buffer, is_view in buffers]
     return [{"name": name, "plane": one, "view": is_view, "parts": one.intervals()} for name, one, is_view in planes]
-
-
-def frequent_confusions(confusion: np.ndarray, classes: tuple[str, ...], most: int = 15) -> list[tuple[str, str, int, float]]:
-    """(label, taken for, count, share of the label), most frequent first, then in the order of the classes."""
-    totals = confusion.sum(axis=1)
-    wrong = [(int(label), int(estimated)) for label, estimated in np.argwhere(confusion) if label != estimated]
-    wrong.sort(key=lambda cell: -int(confusion[cell]))
-    return [(classes[a], classes[b], int(confusion[a, b]), float(confusion[a, b] / totals[a])) for a, b in wrong[:most]]
 
 
 # ---- pages from templates: one file each, whose own style and script are the only ones that it allows ----
@@ -211,7 +186,8 @@ def write_report(data: ReportData, folder: Path) -> None:
         write_text(folder / "float_layers.csv", float_layers_csv(in_float))
         write_text(folder / "float_layers.txt", float_layers_text(in_float))
     write_text(folder / "summary.json", json_text(summary(data, rows)))
-    write_calibration(folder / "calibration", data, ranges)
+    if ranges:
+        write_calibration(folder / "calibration", ranges)
     if data.problem is not None and data.plan is not None:
         write_memory_files(folder / "memory", data.problem, data.plan)
         draw_memory(data.problem, data.plan, standalone=True).save(folder / "memory" / "memory_mapping.svg")
