@@ -16,16 +16,15 @@ from n2d2py.graph.port import TensorInfo, plain_port
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.postprocessing.contract import (
     DETECTION_KEYS,
-    KINDS,
     SCORES,
     Detector,
     Infos,
     KernelConfig,
-    PostKind,
     Size,
     image_size,
     misfit,
     real_array,
+    register,
     require_small,
 )
 
@@ -252,8 +251,6 @@ _FAMILIES = {
 }
 for _name, (_doc, _family) in _FAMILIES.items():
     _keys = (*DETECTION_KEYS, *(() if _family.labelled else (_IOU,)), _UNITS, SCORES)
-    KINDS.add(_name, PostKind(_name, _doc, _keys, partial(_bind, _family), partial(_fits, _family)))
+    register(_name, _doc, _keys, partial(_bind, _family), partial(_fits, _family))
 _SSD = "Boxes relative to anchors, a score for each class: SSD without the operators after its heads."
-KINDS.add(
-    "ssd", PostKind("ssd", _SSD, (*DETECTION_KEYS, _IOU, SCORES, *_ANCHORED), partial(_bind, _Family(anchors=0)), _fits_anchors)
-)
+register("ssd", _SSD, (*DETECTION_KEYS, _IOU, SCORES, *_ANCHORED), partial(_bind, _Family(anchors=0)), _fits_anchors)

@@ -138,7 +138,7 @@ class PostKind:
     doc: str
     keys: tuple[Key, ...]
     bind: Callable[[Mapping[str, Any], Infos, Infos, tuple[str, ...]], PostProcessor]
-    fits: Callable[[Infos, Size, tuple[str, ...]], bool] = lambda *_: False
+    fits: Callable[[Infos, Size, tuple[str, ...]], bool]
 
 
 DETECTION_KEYS = (
@@ -150,6 +150,13 @@ KINDS: Registry[PostKind] = Registry(
     "post-processing", *(f"{__package__}.{one.name}" for one in iter_modules([str(Path(__file__).parent)]))
 )
 """The kinds by name: each file of this folder may add some."""
+
+
+def register(
+    name: str, doc: str, keys: tuple[Key, ...], bind: Callable[..., PostProcessor], fits: Callable[..., bool] = lambda *_: False
+) -> None:
+    """Add a kind; see `PostKind`."""
+    KINDS.add(name, PostKind(name, doc, keys, bind, fits))
 
 
 @dataclass(frozen=True)

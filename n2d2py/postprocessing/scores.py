@@ -12,7 +12,7 @@ from n2d2py.arithmetic.decisions import ALWAYS, Decider
 from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, SIGMOID, FixedScale
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.postprocessing.contract import KINDS, CCall, Infos, KernelConfig, PostKind, PostProcessor, Size, misfit, only_output
+from n2d2py.postprocessing.contract import CCall, Infos, KernelConfig, PostProcessor, Size, misfit, only_output, register
 from n2d2py.postprocessing.results import ClassScore, Decision
 
 _THRESHOLD = """A class is decided when its score is the best one and above it. Without it, the best class is always decided; of one \
@@ -108,4 +108,4 @@ def _bind(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tuple
     )
 
 
-KINDS.add("scores", PostKind("scores", "A score of each class: decisions of classifiers, in a stream too.", _KEYS, _bind))
+register("scores", "A score of each class: decisions of classifiers, in a stream too.", _KEYS, _bind)
