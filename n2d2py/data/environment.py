@@ -103,12 +103,11 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
         what = f"sections [{sections[1].name}] and [{section.name}] both declare the input"
         raise N2D2Error("E411", what, where=section.location, remedy="remove one of them")
     values = SP.read(section, SP_CONFIG)
-    if values["QuantizationLevels"] == 1 or values["QuantizationMin"] >= values["QuantizationMax"]:
-        ends = f"{values['QuantizationMin']:g} to {values['QuantizationMax']:g}"
-        what = f"QuantizationLevels={values['QuantizationLevels']} from {ends} is not a valid quantization"
+    count, low, high = (values[f"Quantization{key}"] for key in ("Levels", "Min", "Max"))
+    if count == 1 or low >= high:
+        what = f"QuantizationLevels={count} from {low:g} to {high:g} is not a valid quantization"
         remedy = "give at least 2 levels, and QuantizationMin below QuantizationMax"
         raise values.fail("E417", what, remedy, "QuantizationLevels")
-    levels = Levels(values["QuantizationLevels"], values["QuantizationMin"], values["QuantizationMax"])
     shape = _shape(values)
     x, y, channels = (shape[2], shape[1], shape[0]) if len(shape) == 3 else (shape[0], 1, 1)
     targets = {"SizeX": x, "SizeY": y, "SizeD": 1, "NbChannels": channels, "Size": values["Size"] or (x, y)}
@@ -120,8 +119,8 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     for key, value in (("_SizeX", x), ("_SizeY", y), ("_NbChannels", channels)):
         section.set_automatic(key, value)
     signed, composite = values["DataSignedMapping"], values["CompositeStimuli"]
-    known = levels if levels.count else None
-    return Environment(section.name, shape, values["BatchSize"], signed, section.location, composite, known)
+    levels = Levels(count, low, high) if count else None
+    return Environment(section.name, shape, values["BatchSize"], signed, section.location, composite, levels)
 
 
 def _shape(values: Values) -> tuple[int, ...]:

@@ -81,12 +81,8 @@ def open_multi_input(
 def _read_arrays(data: InputData, inputs: Inputs) -> Mapping[str, np.ndarray]:
     """Return the arrays by input; y has the labels among them."""
     path = data.path
-    if data.arrays is not None or (path.suffix == ".npz" and path.is_file()):
+    if not data.is_folder:
         return replace(data, labels=None).read()
-    if not path.exists():
-        raise N2D2Error("E401", f"{path} does not exist", remedy=_REMEDY)
-    if not path.is_dir():
-        raise N2D2Error("E414", f"{path} does not contain an array for each of the {len(inputs)} inputs", remedy=_REMEDY)
     files = array_files(path, inputs)
     if missing := [file.name for file in files.values() if not file.is_file()]:
         code = "E416" if len(missing) == len(files) else "E401"

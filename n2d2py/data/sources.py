@@ -25,14 +25,11 @@ from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.pipeline import size_text
 from n2d2py.data.preprocessing import Preprocessing, scale_bytes
 from n2d2py.data.stimuli import Stimuli, even_positions
-from n2d2py.data.text import read_table
 from n2d2py.data.transformations.base import Range, reported
 from n2d2py.data.transformations.color import ColorSpace, gray
 from n2d2py.data.transformations.geometry import resize_bilinear
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.port import FilePort, plain_port
-
-_KNOWN_DATA = "give a folder of images, or a .npy, .npz or .csv file"
 
 
 def open_source(
@@ -52,7 +49,6 @@ def open_source(
     axes = port.image_axes if data.is_folder and len(shape) == 3 else (0, 1, 2)
     if not isinstance(how.source, StreamSource):
         how.check(shape[axes[0]] if len(shape) == 3 else shape[0])
-    _check_path(data)
     if isinstance(how.source, AudioSource):
         return _open_sounds(data, shape, how.source)
     if isinstance(how.source, SensorSource):
@@ -69,7 +65,6 @@ def source_database(data: InputData, shape: tuple[int, ...], *, fit: bool) -> Da
 
     Raises: E401, E402, E403 for files, E414 other data, E416 no data.
     """
-    _check_path(data)
     path = data.path
     if data.is_folder:
         files = _find_files(path)
@@ -88,17 +83,6 @@ def source_database(data: InputData, shape: tuple[int, ...], *, fit: bool) -> Da
     indices = np.arange(len(items))
     sets = {"Validation": indices, "Test": indices} if (labels >= 0).all() else {"Validation": indices}
     return Database(items, labels, names, sets)
-
-
-def _check_path(data: InputData) -> None:
-    path = data.path
-    if data.arrays is not None or path.is_dir():
-        return
-    if not path.exists():
-        raise N2D2Error("E401", f"{path} does not exist", remedy=_KNOWN_DATA)
-    if path.suffix not in (".csv", ".npy", ".npz") or not path.is_file():
-        what = f"{path} is neither a folder nor a .npy, .npz or .csv file"
-        raise N2D2Error("E414", what, remedy=_KNOWN_DATA)
 
 
 def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_range: Range = (0.0, 1.0)) -> Stimuli:
@@ -181,7 +165,7 @@ def _open_recordings(data: InputData, shape: tuple[int, ...], source: SensorSour
     """Return the windows of CSV files in the measure of `unit`, or of int16 arrays (N, samples, axes), for an input of `shape`."""
     if data.is_folder:
         names = _find_files(data.path, decode.RECORDINGS, "recording")
-        measured = [read_table(data.path / name, name, header=True)[:, :, 0] for name in names]
+        measured = [decode.read_table(data.path / name, name, header=True)[:, :, 0] for name in names]
         for name, samples in zip(names, measured, strict=True):
             if samples.shape[1] != source.axes:
                 what = f"{name} has {samples.shape[1]} numbers in a line instead of those of {source.axes} axes"
@@ -251,7 +235,7 @@ def _survey_headers(folder: Path, files: Sequence[str], channels: int) -> list[t
         modes.append(_MODES.get(mode, "color"))
     usual = "gray" if channels == 1 and "gray" in modes else "color"
     odd = [kind for kind in sorted(set(modes)) if kind != usual and (kind != "gray" or "color" in modes)]
-    converted = {kind: f" (converted to {'gray' if channels == 1 else 'RGB'})" for kind in ("gray", "color")}
+    converted: dict[str, str] = dict.fromkeys(("gray", "color"), f" (converted to {'gray' if channels == 1 else 'RGB'})")
     texts = [f"{modes.count(kind)} {kind}{converted.get(kind, '')}" for kind in odd]
     texts += [f"{rotated} with an EXIF rotation (ignored)"] * (rotated > 0)
     if texts:

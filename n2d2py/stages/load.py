@@ -18,7 +18,7 @@ from n2d2py.contracts.ini.recipes import unignore_training_keys
 from n2d2py.data.database import empty_database, has_database
 from n2d2py.data.database.arrays import read_arrays
 from n2d2py.data.input_data import InputData, open_data
-from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
+from n2d2py.data.labels import LabelsMapping, read_labels_mapping
 from n2d2py.data.multi_input import open_multi_input
 from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.data.provider import build_provider, read_environment, write_pre_samples

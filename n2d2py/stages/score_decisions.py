@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.arithmetic.audio import AudioSource
-from n2d2py.data.decode import read_samples
+from n2d2py.data.decode import read_lines, read_samples
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.data.text import read_lines
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.postprocessing import Detector, PostProcessor, parse_post

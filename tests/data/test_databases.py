@@ -153,7 +153,7 @@ def test_idx_damages(idx_folder, read):
 
 def test_idx_says_what_is_declared(tmp_path, idx_folder, read):
     _idx(tmp_path / "t10k-images-idx3-ubyte", np.zeros((2, 2, 2), np.uint8))
-    assert "t10k-labels-idx1-ubyte 4 labels" in error_line(read, "MNIST_IDX", DataPath=".")
+    assert "contains 2 stimuli, but t10k-labels-idx1-ubyte" in error_line(read, "MNIST_IDX", DataPath=".")
     path = tmp_path / "t10k-images-idx3-ubyte"
     path.write_bytes(path.read_bytes() + b"x")
     assert "2x2x2 = 8 bytes" in error_line(read, "MNIST_IDX", DataPath=".")

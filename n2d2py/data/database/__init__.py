@@ -11,7 +11,7 @@ from n2d2py.data.database import annotated, arrays, directory, idx, labelled
 from n2d2py.data.database.base import SETS, Context, Database, concat_items, data_path, load
 from n2d2py.data.database.base import database_schemas as _type_schemas
 from n2d2py.data.database.selection import STEPS
-from n2d2py.data.text import read_lines
+from n2d2py.data.decode import read_lines
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import COVERED, Document, Key, Kind, Schema, Values, resolve_path
 

@@ -18,11 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, Partition, data_path, file_items, fraction, register
+from n2d2py.data.database.base import Context, Database, Partition, data_path, file_items, fraction, fraction_keys, register
 from n2d2py.data.database.directory import FileSelection, list_directory
 from n2d2py.data.database.selection import Tile, sliced_items
-from n2d2py.data.decode import picture_size, read_stimulus
-from n2d2py.data.text import parse_lines, read_lines
+from n2d2py.data.decode import parse_lines, picture_size, read_lines, read_stimulus
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import read_regular
 from n2d2py.ini import REQUIRED, Key, Kind, Values
@@ -189,27 +188,24 @@ REGION_KEYS = (
 )
 
 
-def _fraction_key(name: str, default: object) -> Key:
-    return fraction(name, default, next(key for key in PARTITION_KEYS if key.name == name).doc)
-
-
 def _split_patterns(images: str) -> dict[str, tuple[str, ...]]:
     return {"": (f"training/{images}",), "Test": (f"testing/{images}",)}
 
 
-_LEARN, _VALIDATION = _fraction_key("Learn", REQUIRED), _fraction_key("Validation", 0.0)
-_SPLIT = (_fraction_key("Learn", 0.8), _fraction_key("Validation", 0.2))
 _FORMATS = {
-    "GTSDB_DIR_Database": _Format("FullIJCNN2013", {"": ("*.ppm",)}, _gtsdb, (_LEARN, _VALIDATION)),
-    "KITTI_Database": _Format("KITTI", _split_patterns("image_02/*/*.png"), _kitti, _SPLIT),
-    "KITTI_Object_Database": _Format("KITTI_Object", _split_patterns("image_2/*.png"), _kitti_object, _SPLIT),
-    "KITTI_Road_Database": _Format("KITTI/data_road", _split_patterns("image_2/*.png"), _kitti_road, _SPLIT),
-    "FDDB_Database": _Format("FDDB", {"": ("*/*/*/big/*.jpg",)}, _fddb, (_LEARN, _VALIDATION)),
+    "GTSDB_DIR_Database": _Format("FullIJCNN2013", {"": ("*.ppm",)}, _gtsdb, fraction_keys(REQUIRED)),
+    "KITTI_Database": _Format("KITTI", _split_patterns("image_02/*/*.png"), _kitti, fraction_keys(0.8, 0.2)),
+    "KITTI_Object_Database": _Format("KITTI_Object", _split_patterns("image_2/*.png"), _kitti_object, fraction_keys(0.8, 0.2)),
+    "KITTI_Road_Database": _Format("KITTI/data_road", _split_patterns("image_2/*.png"), _kitti_road, fraction_keys(0.8, 0.2)),
+    "FDDB_Database": _Format("FDDB", {"": ("*/*/*/big/*.jpg",)}, _fddb, fraction_keys(REQUIRED)),
     "DOTA_Database": _Format(
         "DOTA",
         {"": ("train/images/*.png",), "Validation": ("val/images/*.png",), "Test": ("test/images/*.png",)},
         _dota,
-        (_LEARN, Key("LabelPath", Kind.PATH, "", "File with the names of the labels, in the order of their ids.")),
+        (
+            fraction_keys(REQUIRED)[0],
+            Key("LabelPath", Kind.PATH, "", "File with the names of the labels, in the order of their ids."),
+        ),
     ),
     "Cityscapes_Database": _Format(
         "Cityscapes/leftImg8bit",
@@ -227,28 +223,13 @@ _FORMATS = {
         {"": ("set0[0-5]/*/*.jpg",), "Test": ("set0[6-9]/*/*.jpg", "set10/*/*.jpg")},
         _caltech,
         (
-            _VALIDATION,
+            fraction_keys(0.0)[1],
             Key("SingleLabel", Kind.BOOL, True, "People have the label person."),
             Key("IncAmbiguous", Kind.BOOL, False, "Regions 'person?' have the label person."),
         ),
         "../annotations",
     ),
 }
-
-
-def _register(name: str, form: _Format) -> None:
-    images = "; ".join(f"{which or 'split by the keys'} `{'`, `'.join(each)}`" for which, each in form.images.items())
-    common = {
-        key.name: key
-        for key in (
-            Key("DataPath", Kind.PATH, "", f"Folder of the images. Default: $N2D2_DATA/{form.path}."),
-            Key("LabelPath", Kind.PATH, "", f"Folder of the annotations. Default: {form.labels} of DataPath."),
-            *REGION_KEYS,
-            *form.keys,
-        )
-    }
-    doc = f"Images whose pixels have the labels of their regions. Images: {images}."
-    register(name, *common.values(), doc=doc)(partial(_load_format, form))
 
 
 def _load_format(form: _Format, values: Values, context: Context) -> Database:
@@ -288,7 +269,15 @@ def _load_format(form: _Format, values: Values, context: Context) -> Database:
 
 
 for _name, _form in _FORMATS.items():
-    _register(_name, _form)
+    _images = "; ".join(f"{which or 'split by the keys'} `{'`, `'.join(each)}`" for which, each in _form.images.items())
+    register(
+        _name,
+        Key("DataPath", Kind.PATH, "", f"Folder of the images. Default: $N2D2_DATA/{_form.path}."),
+        Key("LabelPath", Kind.PATH, "", f"Folder of the annotations. Default: {_form.labels} of DataPath."),
+        *REGION_KEYS,
+        *_form.keys,
+        doc=f"Images whose pixels have the labels of their regions. Images: {_images}.",
+    )(partial(_load_format, _form))
 
 
 _TRAINING, _TEST = "Final_Training/Images", "Final_Test/Images"

@@ -11,9 +11,8 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, Items, array_items, data_path, file_items, register
-from n2d2py.data.decode import check_type
+from n2d2py.data.decode import check_type, number_labels, parse_lines, read_lines, split_name_and_label
 from n2d2py.data.input_data import InputData
-from n2d2py.data.text import number_labels, parse_lines, read_lines, split_name_and_label
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Values
 

@@ -278,6 +278,12 @@ def fraction(name: str, default: object, doc: str) -> Key:
     return Key(name, Kind.FLOAT, default, doc, minimum=0, maximum=1)
 
 
+def fraction_keys(learn: object, validation: float = 0.0) -> tuple[Key, Key]:
+    """Return the keys Learn and Validation, with these defaults."""
+    doc = "set: fraction of the stimuli."
+    return fraction("Learn", learn, f"Learning {doc}"), fraction("Validation", validation, f"Validation {doc}")
+
+
 RAREST_KEYS = (
     fraction("Learn", REQUIRED, "Learning set: fraction of the images of the rarest label, which is taken of each label."),
     fraction("Validation", 0.0, "Validation set: defined like Learn. All other images are the test set."),

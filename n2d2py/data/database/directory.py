@@ -13,8 +13,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.data.database.base import PARTITION_KEYS, RAREST_KEYS, Context, Database, Items, data_path, file_items, register
-from n2d2py.data.decode import READERS, SOUNDS, read_stimulus
-from n2d2py.data.text import TABLES, unreadable_error
+from n2d2py.data.decode import READERS, SOUNDS, TABLES, read_stimulus, unreadable_error
 from n2d2py.errors import N2D2Error, readable
 from n2d2py.ini import REQUIRED, Ignored, Key, Kind, Unreadable, Values
 

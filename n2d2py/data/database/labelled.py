@@ -26,21 +26,16 @@ from n2d2py.data.database.base import (
     data_path,
     file_items,
     fraction,
+    fraction_keys,
     register,
 )
 from n2d2py.data.database.directory import FileSelection, list_directory
-from n2d2py.data.decode import PICTURES
-from n2d2py.data.text import parse_lines, read_lines, split_name_and_label
+from n2d2py.data.decode import PICTURES, parse_lines, read_lines, split_name_and_label
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import Ignored, Key, Kind, Values
 
 Row = tuple[str, str, Points | None]
 """A file, its label, and the corners of the box with the label; None for the whole image."""
-
-
-def _fraction_keys(learn: float, validation: float = 0.0) -> tuple[Key, Key]:
-    doc = "set: fraction of the stimuli."
-    return fraction("Learn", learn, f"Learning {doc}"), fraction("Validation", validation, f"Validation {doc}")
 
 
 def _path_key(name: str, default: str) -> Key:
@@ -86,7 +81,7 @@ def _database(
 
 @register(
     "LITISRouen_Database",
-    *_fraction_keys(0.4, 0.4),
+    *fraction_keys(0.4, 0.4),
     _path_key("DataPath", "data_rouen"),
     doc="Sounds of places. The label is the name of the file up to its first digit.",
 )
@@ -133,7 +128,7 @@ _IDENTITIES, _BOXES, _PARTS = "identity_CelebA.txt", "list_bbox_celeba.txt", "Ev
 
 @register(
     "CelebA_Database",
-    *_fraction_keys(1.0),
+    *fraction_keys(1.0),
     Key("InTheWild", Kind.BOOL, True, f"1: img_celeba, whose faces are boxes of {_BOXES}. 0: img_align_celeba."),
     Key("WithPartitioning", Kind.BOOL, True, f"1: split as {_PARTS} next to LabelPath. 0: by Learn and Validation."),
     _path_key("DataPath", "CelebA/Img"),
@@ -183,7 +178,7 @@ def _numbers(path: Path, cells: Sequence[str]) -> list[float]:
 
 @register(
     "IMDBWIKI_Database",
-    *_fraction_keys(1.0),
+    *fraction_keys(1.0),
     Key("WikiSet", Kind.BOOL, True, "Read wiki.csv."),
     Key("IMDBSet", Kind.BOOL, False, "Read imdb.csv."),
     Key("CropFrame", Kind.BOOL, False, "1: images of faces, in wiki_crop and imdb_crop. 0: whole images; faces are boxes."),
@@ -222,7 +217,7 @@ _PATCHES = {"Pedestrians/48x96": "Pedestrians", "Pedestrians/18x36": "Pedestrian
 
 @register(
     "Daimler_Database",
-    *_fraction_keys(1.0),
+    *fraction_keys(1.0),
     fraction("Test", 0.0, "Test set: fraction of the stimuli."),
     Key("Fully", Kind.BOOL, False, "Only 0, the patches of TrainingData, is supported."),
     _path_key("DataPath", "Daimler_pedestrian/DaimlerBenchmark/Data"),
@@ -247,7 +242,7 @@ _ACTIVITIES = ("Jogging", "LyingDown", "Sitting", "Stairs", "Standing", "Walking
 
 @register(
     "Actitracker_Database",
-    *_fraction_keys(0.6, 0.2),
+    *fraction_keys(0.6, 0.2),
     Key("WindowSize", Kind.UINT, 90, "Rows of the table in a stimulus.", minimum=1),
     fraction("Overlapping", 0.5, "Rows from one stimulus to the next, as a fraction of WindowSize."),
     Key(

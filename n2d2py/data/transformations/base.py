@@ -143,6 +143,13 @@ class Transformation:
         return f"{self.type.removesuffix(_SUFFIX)}({', '.join(shown)})"
 
 
+class Unbounded(Transformation):
+    """A transformation whose results have no bounds that are known in advance."""
+
+    def map_range(self, bounds: Range) -> Range | None:
+        return None
+
+
 class RandomTransformation(Transformation):
     """A transformation with parameters drawn for each training image; not used in inference."""
 
@@ -174,19 +181,15 @@ class RandomByKeys(Transformation):
         raise NotImplementedError
 
 
-def require_bytes(image: np.ndarray, *channels: int) -> None:
-    """Raise Inapplicable unless an image (H, W, C) has 8 bits and one of these numbers of channels, if any are given."""
-    if image.dtype != np.uint8 or (channels and image.shape[2] not in channels):
-        counts = f" of {' or '.join(map(str, channels))} channels" if channels else ""
-        what = f"it is defined on 8-bit images{counts}, this one is {image.dtype} of {image.shape[2]} channels"
-        raise Inapplicable(what, "put it before the transformations that give real numbers")
-
-
-def require_one_channel(image: np.ndarray) -> None:
-    """Raise Inapplicable for an image (H, W, C) with several channels."""
-    if image.shape[2] != 1:
-        remedy = "use it in a ChannelTransformation, or extract a channel before"
-        raise Inapplicable(f"it needs one channel, the image has {image.shape[2]}", remedy)
+def require_image(image: np.ndarray, *channels: int, in_bytes: bool = False) -> None:
+    """Raise Inapplicable unless an image (H, W, C) has one of these numbers of channels, if any are given, and 8 bits if asked."""
+    if in_bytes and image.dtype != np.uint8:
+        remedy = "put it before the transformations that give real numbers"
+        raise Inapplicable(f"it is defined on 8-bit images, this one is {image.dtype}", remedy)
+    if channels and image.shape[2] not in channels:
+        counts = " or ".join(map(str, channels)).replace("1", "one", 1)
+        remedy = "use it in a ChannelTransformation, or convert the colors before"
+        raise Inapplicable(f"it needs {counts} channel{'s' * (len(channels) > 1)}, the image has {image.shape[2]}", remedy)
 
 
 def saturate_cast(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -283,11 +286,9 @@ def _schema(name: str) -> Schema:
     return COMMON + Schema(name, (), (COVERED,), doc)
 
 
-def applies_to(section: Section) -> tuple[str, ...]:
-    """Return the sets that the transformation of a section applies to."""
-    return APPLY_TO[
-        Schema("transformation", (COMMON.key("ApplyTo"),), (COVERED,)).read(section)["ApplyTo"]  # type: ignore[arg-type]
-    ]
+def read_common(section: Section) -> Values:
+    """Return the values of the keys that all transformations have."""
+    return Schema("transformation", COMMON.keys, (COVERED,)).read(section)
 
 
 def read_transformation(section: Section, *, inference: bool, learning: bool = False) -> Transformation | None:
@@ -299,8 +300,6 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
     Raises: E320 OpenCV is required and missing, E405 an unknown type, E406 an unsupported or random one that applies to
         inference, E417 for its parameters, and the errors of reading.
     """
-    if not section.has("Type"):
-        raise section.missing("Type", section.location)
     name = section.text("Type").strip()
     kind = _TYPES.get(name)
     if kind is None and name not in _UNSUPPORTED:

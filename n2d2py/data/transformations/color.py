@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_bytes, transformation
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_image, transformation
 from n2d2py.ini import Kind, parameter
 
 _ORDERS = {"BGR": False, "RGB": True, "RGB_to_BGR": True}
@@ -64,7 +64,7 @@ def convert(image: np.ndarray, code: str) -> np.ndarray:
     """Return an 8-bit image of 1, 3 or 4 channels converted by OpenCV; `code`: as "BGR2HSV"."""
     import cv2
 
-    require_bytes(image)
+    require_image(image, in_bytes=True)
     return cv2.cvtColor(np.ascontiguousarray(bgr(image)), getattr(cv2, f"COLOR_{code}"))
 
 

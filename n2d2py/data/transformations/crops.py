@@ -7,14 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import (
-    Inapplicable,
-    RandomByKeys,
-    Transformation,
-    require_bytes,
-    require_one_channel,
-    transformation,
-)
+from n2d2py.data.transformations.base import Inapplicable, RandomByKeys, Transformation, require_image, transformation
 from n2d2py.data.transformations.color import gray
 from n2d2py.ini import Key, Kind, Values, parameter
 
@@ -29,7 +22,7 @@ class CentroidCrop(Transformation):
     axis: int = parameter("Axis", Kind.INT, -1, "0: columns. 1: rows. -1: both.", minimum=-1, maximum=1)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        require_one_channel(image)
+        require_image(image, 1)
         wide = image[:, :, 0].astype(np.float64)
         mass = wide.sum()
         if mass == 0:
@@ -110,7 +103,7 @@ class Trim(Transformation):
         return super().from_values(values)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        require_bytes(image)
+        require_image(image, in_bytes=True)
         levels = gray(image)[:, :, 0].astype(np.int64)
         if self.levels:
             steps = self.levels - 1

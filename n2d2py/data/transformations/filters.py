@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, by_channel, transformation
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, Unbounded, by_channel, transformation
 from n2d2py.ini import ON_LABELS, Ignored, Key, Kind, Values, parameter
 
 _ON_LABELS = Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported.")
@@ -157,7 +157,7 @@ def _named_kernel(name: str, values: Values) -> np.ndarray:
     doc="Compute the strength of edges. The result is float.",
     needs_opencv=True,
 )
-class GradientFilter(Transformation):
+class GradientFilter(Unbounded):
     """(|dx| + |dy|) / 2 of Sobel or Scharr, or the absolute Laplacian, of values divided by their type's largest one.
 
     Each derivative is multiplied by `scale`, plus `delta`. Real.
@@ -189,14 +189,11 @@ class GradientFilter(Transformation):
         across, down = (cv2.Sobel(plane, -1, *one, ksize=size, scale=self.scale, delta=self.delta) for one in orders)
         return (abs(across) + abs(down)) / 2
 
-    def map_range(self, bounds: Range) -> Range | None:
-        return None
-
 
 @transformation(
     "WallisFilter", doc="Normalize the contrast locally or globally. The result is float. With a Size, it requires OpenCV."
 )
-class WallisFilter(Transformation):
+class WallisFilter(Unbounded):
     """(x - m) / s, m and s the mean and deviation of the surrounding size x size pixels, by channel.
 
     With size 0: the image shifted and scaled to `mean` and `deviation`, as a whole or by channel. Real.
@@ -221,9 +218,6 @@ class WallisFilter(Transformation):
             raise Inapplicable("the image is all of one value: it has no contrast to scale", "remove the stimulus")
         result = (wide - wide.mean(axis=axes)) * (self.deviation / deviation) + self.mean
         return result.astype(np.float32)
-
-    def map_range(self, bounds: Range) -> Range | None:
-        return None
 
     def _normalize_locally(self, plane: np.ndarray) -> np.ndarray:
         import cv2

@@ -10,9 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.decode import read_stimulus
-from n2d2py.data.text import read_bytes
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_bytes, saturate_cast, transformation
+from n2d2py.data.decode import read_bytes, read_stimulus
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_image, saturate_cast, transformation
 from n2d2py.data.transformations.color import convert
 from n2d2py.errors import InternalError, N2D2Error, suggest
 from n2d2py.ini import Kind, Values, parameter, resolve_path
@@ -182,7 +181,7 @@ class Equalize(Transformation):
     grid: int = parameter("CLAHE_GridSize", Kind.UINT, 8, "Tiles per side of CLAHE.", minimum=1, maximum=1024)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        require_bytes(image, 1, 3, 4)
+        require_image(image, 1, 3, 4, in_bytes=True)
         if image.shape[2] == 1:
             return self._equalize(image[:, :, 0])[:, :, None]
         lab = convert(image, "BGR2Lab")
