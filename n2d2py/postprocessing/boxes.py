@@ -125,13 +125,8 @@ def _fits_anchors(outputs: Infos, size: Size, names: tuple[str, ...]) -> bool:
         return False
     (count, four), (others, classes) = shapes
     named = not names or classes in (len(names), len(names) + 1)
-    return (
-        four == 4
-        and count == others > max(300, classes)
-        and classes > 1
-        and named
-        and count not in (_cells(size), 3 * _cells(size))
-    )
+    shaped = four == 4 and count == others > max(300, classes) and classes > 1
+    return shaped and named and count not in (_cells(size), 3 * _cells(size))
 
 
 def _cells(size: Size) -> int:
@@ -167,25 +162,12 @@ def _bind(family: _Family, values: Mapping[str, Any], inputs: Infos, outputs: In
     if "anchors" in values:
         anchors = _anchors(Path(values["anchors"]), len(first), size, rows_first)
         x = y = FixedScale.of(kind, STEP / values["center"])
-    decoder = BoxDecoder(
-        len(first),
-        classes,
-        size[0],
-        size[1],
-        x,
-        y,
-        FixedScale.of(score_kind, LOGIT if logits else ONE),
-        family.centered,
-        rows_first,
-        anchors,
-        FixedScale.of(kind, STEP / values["size"]) if anchors else FixedScale(),
-        logits,
-        family.objectness,
-        FixedScale.of(score_kind, 1) if family.labelled else None,
-        int(values["threshold"] * ONE),
-        ONE if family.labelled else int(values["iou"] * ONE),
-        values["max"],
-    )
+    score_scale = FixedScale.of(score_kind, LOGIT if logits else ONE)
+    size_scale = FixedScale.of(kind, STEP / values["size"]) if anchors else FixedScale()
+    label = FixedScale.of(score_kind, 1) if family.labelled else None
+    limits = int(values["threshold"] * ONE), ONE if family.labelled else int(values["iou"] * ONE), values["max"]
+    layout = family.centered, rows_first, anchors, size_scale, logits, family.objectness, label
+    decoder = BoxDecoder(len(first), classes, *size, x, y, score_scale, *layout, *limits)
     return BoxDetector(names, size, values["max"], decoder, _part(boxes, first), _part(scores, second))
 
 

@@ -93,19 +93,10 @@ def _bind(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tuple
         threshold = ONE // 2 if classes == 1 else ALWAYS
     if release is not None and release > threshold:
         raise misfit("release is above the threshold", "give a threshold, and a release below it")
-    return ScoreDecider(
-        names,
-        Decider(
-            classes,
-            FixedScale.of(info.type, LOGIT if values["activation"] == "sigmoid" else ONE),
-            values["activation"],
-            values["top"],
-            values["average"],
-            threshold,
-            threshold if release is None else release,
-            values["hold"],
-        ),
-    )
+    scale = FixedScale.of(info.type, LOGIT if values["activation"] == "sigmoid" else ONE)
+    limits = threshold, threshold if release is None else release
+    decider = Decider(classes, scale, values["activation"], values["top"], values["average"], *limits, values["hold"])
+    return ScoreDecider(names, decider)
 
 
 register("scores", "A score of each class: decisions of classifiers, in a stream too.", _KEYS, _bind)

@@ -104,7 +104,7 @@ def _fractions(how: Partition, count: int, where: Location | str | None) -> tupl
     if learn + validation + test > 1 + 1e-6:
         text = " + ".join(f"{name} ({part:g})" for name, part in parts.items() if part)
         remedy = "give fractions with a total of at most 1" + ("" if how.per_label else f", or numbers of at most {count}")
-        raise N2D2Error("E409", f"{text} exceeds the {count} stimuli", where=where, remedy=remedy)
+        raise N2D2Error("E409", f"{text} exceeds {1 if how.per_label else f'the {count} stimuli'}", where=where, remedy=remedy)
     return learn, validation, None if how.test is None else test
 
 

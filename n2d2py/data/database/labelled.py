@@ -16,23 +16,11 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.data.database.annotated import REGION_KEYS, Points, box, region_maps
-from n2d2py.data.database.base import (
-    RAREST_KEYS,
-    SETS,
-    Context,
-    Database,
-    Partition,
-    array_items,
-    data_path,
-    file_items,
-    fraction,
-    fraction_keys,
-    register,
-)
+from n2d2py.data.database.base import Context, Database, Partition, array_items, data_path, file_items, fraction_keys, register
 from n2d2py.data.database.directory import FileSelection, list_directory
 from n2d2py.data.decode import PICTURES, parse_lines, read_lines, split_name_and_label
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.ini import Ignored, Key, Kind, Values
+from n2d2py.ini import REQUIRED, Ignored, Key, Kind, Values
 
 Row = tuple[str, str, Points | None]
 """A file, its label, and the corners of the box with the label; None for the whole image."""
@@ -75,7 +63,7 @@ def _database(
     if isinstance(how, Partition):
         sets = context.split(labels, how, values.section.location)
     else:
-        sets = {one: np.flatnonzero([how.get(file) == one for file in items.names]) for one in SETS}
+        sets = {one: np.flatnonzero([how.get(file) == one for file in items.names]) for one in set(how.values())}
     return Database(items, labels, tuple(ids), sets, maps)
 
 
@@ -97,10 +85,11 @@ _EMOTIONS = ("neutral", "anger", "contempt", "disgust", "fear", "happy", "sadnes
 
 @register(
     "CKP_Database",
-    *RAREST_KEYS,
+    *fraction_keys(REQUIRED),
     Key("NbNeutral", Kind.UINT, 1, "Images at the beginning of a sequence whose label is neutral."),
     _path_key("DataPath", "cohn-kanade-images"),
-    doc="Extended Cohn-Kanade: sequences of faces. A folder has the images `*.png` and a file `*.txt` with the emotion, 0 to 7.",
+    doc="Extended Cohn-Kanade: sequences of faces. A folder has the images `*.png` and a file `*.txt` with the emotion, 0 to 7. "
+    "Learn and Validation are fractions of the rarest label, taken of each label.",
 )
 def _ckp(values: Values, context: Context) -> Database:
     folder = data_path(values, default="cohn-kanade-images", folder=True)
@@ -152,7 +141,8 @@ def _celeba(values: Values, context: Context) -> Database:
     if not values["WithPartitioning"]:
         return _database(values, context, folder, rows, Partition.read(values, not wild, False), names)
     parts = dict(_cells(tables.parent / _PARTS, 2))
-    which = {file: SETS[int(part)] for file, part in parts.items() if part in ("0", "1", "2")}
+    sets = {"0": "Learn", "1": "Validation", "2": "Test"}
+    which = {file: sets[part] for file, part in parts.items() if part in sets}
     return _database(values, context, folder, rows, which, names)
 
 
@@ -218,7 +208,7 @@ _PATCHES = {"Pedestrians/48x96": "Pedestrians", "Pedestrians/18x36": "Pedestrian
 @register(
     "Daimler_Database",
     *fraction_keys(1.0),
-    fraction("Test", 0.0, "Test set: fraction of the stimuli."),
+    Key("Test", Kind.FLOAT, 0.0, "Test set: fraction of the stimuli.", minimum=0, maximum=1),
     Key("Fully", Kind.BOOL, False, "Only 0, the patches of TrainingData, is supported."),
     _path_key("DataPath", "Daimler_pedestrian/DaimlerBenchmark/Data"),
     accepted=(Ignored("LabelPath", "paths of labels", "tells where the labels are", "remove it: the folders are the labels"),),
@@ -244,7 +234,7 @@ _ACTIVITIES = ("Jogging", "LyingDown", "Sitting", "Stairs", "Standing", "Walking
     "Actitracker_Database",
     *fraction_keys(0.6, 0.2),
     Key("WindowSize", Kind.UINT, 90, "Rows of the table in a stimulus.", minimum=1),
-    fraction("Overlapping", 0.5, "Rows from one stimulus to the next, as a fraction of WindowSize."),
+    Key("Overlapping", Kind.FLOAT, 0.5, "Share of WindowSize from a stimulus to the next.", minimum=0, maximum=1),
     Key(
         "UseUnlabeledForTest", Kind.BOOL, False, "1: test WISDM_at_v2.0_unlabeled_raw.txt. 0: what Learn and Validation leave."
     ),
@@ -316,7 +306,7 @@ def _validation_images(path: Path, count: int, shift: int) -> list[tuple[str, in
 
 @register(
     "ILSVRC2012_Database",
-    fraction("Learn", 1.0, "Fraction of the training images used for learning."),
+    Key("Learn", Kind.FLOAT, 1.0, "Fraction of the training images used for learning.", minimum=0, maximum=1),
     Key("UseValidationForTest", Kind.BOOL, True, "Use the validation images as test set, too."),
     Key("BackgroundClass", Kind.BOOL, False, "Reserve label 0 for the background."),
     Key("DataPath", Kind.PATH, "", "Folder with train/<synset>/, val/ and val.txt. Default: $N2D2_DATA/ILSVRC2012."),
