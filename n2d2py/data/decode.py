@@ -210,7 +210,6 @@ _DECODERS = {
 }
 
 
-ArraysT = TypeVar("ArraysT")
 _TYPES = (np.uint8, np.int8, np.uint16, np.int16, np.int32, np.float32)
 _WIDE = (np.int64, np.uint32, np.uint64)
 """NumPy's default integer types, for example of token ids."""
@@ -271,7 +270,7 @@ def to_sample_type(sample: np.ndarray) -> np.ndarray:
         return np.array(sample, kinds.get(sample.dtype.kind, sample.dtype.newbyteorder("=")))
 
 
-def _open(read: Callable[[Path], ArraysT], path: Path, name: str) -> ArraysT:
+def _open(read: Callable[[Path], T], path: Path, name: str) -> T:
     try:
         return read(path)
     except OSError as error:
