@@ -1,4 +1,4 @@
-"""Decoding of stimulus files: images by Pillow, arrays by NumPy (memory-mapped if possible), WAV files.
+"""Reading of files: images by Pillow, arrays by NumPy (memory-mapped if possible), WAV files, and text: lists, labels, tables.
 
 Images keep their number of channels, as with OpenCV's IMREAD_UNCHANGED: gray (H, W, 1), colour (H, W, 3) in the order blue,
 green, red, with alpha (H, W, 4). 8-bit files give uint8, 16-bit gray ones uint16, floating-point ones float32. The orientation
@@ -7,17 +7,117 @@ tag of photographs is ignored.
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.data.text import TABLES, read_bytes, read_table, unreadable_error
-from n2d2py.errors import N2D2Error
-from n2d2py.files import DamagedArray, map_npy, map_npz, open_picture
+from n2d2py.errors import ErrorList, Location, N2D2Error
+from n2d2py.files import DamagedArray, map_npy, map_npz, open_picture, read_regular
+
+TABLES = (".csv", ".dat", ".txt")
+"""Extensions of text files that are stimuli."""
+T = TypeVar("T")
+_MOST_ERRORS = 10
+_LARGEST = float(np.finfo(np.float32).max)
+_DELIMITERS = re.compile(r"[,; \t]+")
+
+
+def unreadable_error(name: Path | str, error: OSError) -> N2D2Error:
+    """Return E401 for a file or folder that the system cannot read."""
+    return N2D2Error("E401", f"{name} cannot be read: {error.strerror or error}", remedy="check the path and its permissions")
+
+
+def read_bytes(path: Path, name: str | None = None) -> bytes:
+    """Return the bytes of a regular file. Raises E401 missing or unreadable."""
+    try:
+        return read_regular(path)
+    except OSError as error:
+        raise unreadable_error(name or path, error) from None
+
+
+def read_lines(path: Path, comment: str | None = None) -> Iterator[tuple[int, str]]:
+    """Yield the stripped non-empty lines with their numbers from 1; text after `comment` is dropped.
+
+    Raises: E401 unreadable, E402 not UTF-8 text.
+    """
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise N2D2Error("E402", f"{path} is not UTF-8 text", remedy="save it as UTF-8") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if comment:
+            line = line.split(comment, 1)[0]
+        if line.strip():
+            yield number, line.strip()
+
+
+def parse_lines(path: Path, parse: Callable[[str, Location], T], comment: str | None = None, skip: int = 0) -> list[T]:
+    """Return the results of `parse` for each non-empty line after the first `skip` lines of a file, and its place.
+
+    Raises: E401, E402 as `read_lines`; those of `parse`, up to ten of them as an ErrorList.
+    """
+    rows: list[T] = []
+    errors: list[N2D2Error] = []
+    for number, line in read_lines(path, comment):
+        try:
+            if number > skip:
+                rows.append(parse(line, Location(str(path), number)))
+        except N2D2Error as error:
+            errors.append(error)
+            if len(errors) == _MOST_ERRORS:
+                break
+    ErrorList.raise_if(errors)
+    return rows
+
+
+def split_name_and_label(line: str) -> tuple[str, str] | None:
+    """Return the two parts of a line `name label`; the name may contain blanks. None without a label."""
+    parts = line.rsplit(None, 1)
+    return (parts[0].strip().strip('"'), parts[1]) if len(parts) == 2 else None
+
+
+def number_labels(texts: list[str]) -> tuple[list[int], tuple[str, ...]]:
+    """Return label ids and their names: integers >= 0 are ids themselves, else ids by first appearance."""
+    if texts and all(text.isascii() and text.isdigit() and len(text) < 7 for text in texts):
+        ids = [int(text) for text in texts]
+        return ids, tuple(str(label) for label in range(max(ids) + 1))
+    known: dict[str, int] = {}
+    return [known.setdefault(text, len(known)) for text in texts], tuple(known)
+
+
+def read_table(path: Path, name: str, header: bool = False) -> np.ndarray:
+    """Return the numbers of a file as (H, W, 1) float32, as with N2D2's CsvDataFile.
+
+    Commas, semicolons, blanks and tabs separate numbers; # begins a comment. With `header`, a first line of words is left out.
+
+    Raises: E401 unreadable, E402 no numbers, or rows of different lengths.
+    """
+    rows = []
+    for number, line in read_lines(path, comment="#"):
+        try:
+            rows.append([float(word) for word in _DELIMITERS.split(line) if word])
+        except ValueError:
+            if header and not rows:
+                header = False
+                continue
+            raise _table_error(name, f"line {number} does not hold numbers") from None
+        if not all(abs(value) <= _LARGEST for value in rows[-1]):
+            raise _table_error(name, f"line {number} holds values that are not finite")
+        if len(rows[-1]) != len(rows[0]):
+            raise _table_error(name, f"line {number} has {len(rows[-1])} numbers, the first one {len(rows[0])}")
+    if not any(rows):
+        raise _table_error(name, "it holds no numbers")
+    return np.array(rows, np.float32)[:, :, None]
+
+
+def _table_error(name: str, what: str) -> N2D2Error:
+    return N2D2Error("E402", f"{name}: {what}", remedy="store a line of numbers for each row, all of the same length")
+
 
 _PCM, _REAL, _EXTENSIBLE = 1, 3, 0xFFFE
 _FORMAT = struct.Struct("<HHIIHH")
@@ -31,22 +131,25 @@ def read_wav(path: Path, name: str) -> np.ndarray:
 
     Raises: E401 unreadable, E402 damaged, E406 an unsupported coding, E416 empty.
     """
-    data = read_bytes(path, name)
-    form, sound = _find_chunks(data, name)
-    code, channels, _, _, frame, bits = _FORMAT.unpack_from(form)
+    return _read_sound(path, name)[0]
+
+
+def _read_sound(path: Path, name: str) -> tuple[np.ndarray, int]:
+    """Return the samples of a WAV file and their rate."""
+    form, sound = _find_chunks(read_bytes(path, name), name)
+    code, channels, rate, _, frame, bits = _FORMAT.unpack_from(form)
     if code == _EXTENSIBLE and len(form) >= 26:
         code = struct.unpack_from("<H", form, 24)[0]
     if (code, bits) not in _DECODERS:
         kind = {_PCM: "integers", _REAL: "floating-point numbers"}.get(code, f"coding {code}")
         raise N2D2Error("E406", f"{name} has unsupported {bits}-bit samples ({kind})", remedy="convert it to 16-bit PCM")
     if not channels or frame != channels * bits // 8:
-        what = f"{name} declares {channels} channels of {bits} bits in {frame} bytes"
-        raise N2D2Error("E402", what, remedy="write the file again")
+        raise _damaged_error(f"{name} declares {channels} channels of {bits} bits in {frame} bytes")
     count = len(sound) // frame
     if not count:
         raise N2D2Error("E416", f"{name} contains no audio sample", remedy="remove the file")
     samples = _DECODERS[code, bits](sound[: count * frame])
-    return samples.astype(np.float32).reshape(1, count, channels)
+    return samples.astype(np.float32).reshape(1, count, channels), rate
 
 
 def read_samples(path: Path, name: str, rate: int) -> np.ndarray:
@@ -57,33 +160,37 @@ def read_samples(path: Path, name: str, rate: int) -> np.ndarray:
     if path.suffix.lower() != ".wav":
         data = read_bytes(path, name)
         if not data or len(data) % 2:
-            raise N2D2Error("E402", f"{name} has {len(data)} bytes, which are not 16-bit samples", remedy="replace the file")
+            raise _damaged_error(f"{name} has {len(data)} bytes, which are not 16-bit samples")
         return np.frombuffer(data, "<i2")
-    samples, found = read_wav(path, name)[0], _FORMAT.unpack_from(_find_chunks(read_bytes(path, name), name)[0])[2]
-    if samples.shape[1] != 1:
-        raise N2D2Error("E408", f"{name} has {samples.shape[1]} channels instead of one", remedy="mix them to one")
+    samples, found = _read_sound(path, name)
+    if samples.shape[2] != 1:
+        raise N2D2Error("E408", f"{name} has {samples.shape[2]} channels instead of one", remedy="mix them to one")
     if found != rate:
         is_multiple = found % rate == 0 and found // rate <= 6
         remedy = f"convert the file, or {f'give input_rate={found}' if is_multiple else 'correct rate='} in -audio"
         raise N2D2Error("E408", f"{name} has {found} samples a second instead of {rate}", remedy=remedy)
-    return np.clip(np.rint(samples[:, 0] * 32768), -32768, 32767).astype(np.int16)
+    return np.clip(np.rint(samples[0, :, 0] * 32768), -32768, 32767).astype(np.int16)
+
+
+def _damaged_error(what: str, code: str = "E402") -> N2D2Error:
+    return N2D2Error(code, what, remedy="remove or replace the file")
 
 
 def _find_chunks(data: bytes, name: str) -> tuple[bytes, bytes]:
     """Return the chunks `fmt ` and `data`."""
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
-        raise N2D2Error("E402", f"{name} is not a WAV file", remedy="remove or replace the file")
+        raise _damaged_error(f"{name} is not a WAV file")
     chunks: dict[bytes, bytes] = {}
     position = 12
     while position + 8 <= len(data) and b"data" not in chunks:
         kind, size = data[position : position + 4], struct.unpack_from("<I", data, position + 4)[0]
         chunk = data[position + 8 : position + 8 + size]
         if len(chunk) < size:
-            raise N2D2Error("E402", f"{name} is truncated: {len(chunk)} of {size} bytes", remedy="replace the file")
+            raise _damaged_error(f"{name} is truncated: {len(chunk)} of {size} bytes")
         chunks[kind] = chunk
         position += 8 + size + size % 2
     if len(chunks.get(b"fmt ", b"")) < _FORMAT.size or b"data" not in chunks:
-        raise N2D2Error("E402", f"{name} contains no format or no audio data", remedy="replace the file")
+        raise _damaged_error(f"{name} contains no format or no audio data")
     return chunks[b"fmt "], chunks[b"data"]
 
 
@@ -103,7 +210,6 @@ _DECODERS = {
 }
 
 
-ArraysT = TypeVar("ArraysT")
 _TYPES = (np.uint8, np.int8, np.uint16, np.int16, np.int32, np.float32)
 _WIDE = (np.int64, np.uint32, np.uint64)
 """NumPy's default integer types, for example of token ids."""
@@ -164,7 +270,7 @@ def to_sample_type(sample: np.ndarray) -> np.ndarray:
         return np.array(sample, kinds.get(sample.dtype.kind, sample.dtype.newbyteorder("=")))
 
 
-def _open(read: Callable[[Path], ArraysT], path: Path, name: str) -> ArraysT:
+def _open(read: Callable[[Path], T], path: Path, name: str) -> T:
     try:
         return read(path)
     except OSError as error:
@@ -234,12 +340,11 @@ def _open_image(path: Path, name: str, look: Callable):
         with open_picture(path) as image:
             return look(image)
     except UnidentifiedImageError:
-        raise N2D2Error("E403", f"{name} is not an image of a known format", remedy="remove or replace the file") from None
+        raise _damaged_error(f"{name} is not an image of a known format", "E403") from None
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise unreadable_error(name, error) from None
     except Exception as error:  # the decoders raise nearly every type on damaged files
-        what = f"{name} cannot be decoded: {error or type(error).__name__}"
-        raise N2D2Error("E403", what, remedy="remove or replace the file") from None
+        raise _damaged_error(f"{name} cannot be decoded: {error or type(error).__name__}", "E403") from None
 
 
 def _pixels(image) -> np.ndarray:

@@ -7,25 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.ini import CACHES, SPIKING, Document, Ignored, Key, Kind, Schema, Values, keys
+from n2d2py.ini import CACHES, SPIKING, Document, Ignored, Key, Kind, Schema, Values
 
 NAMES = ("cenv", "env", "sp")
 
 _SPIKES = SPIKING.for_keys("StimulusType", "DiscardedLateStimuli", "Period*")
 _STREAMS = Ignored("", "keys of streams", "writes or reads streams of prepared stimuli", "remove them")
 
-_TEXTS = """
-Size: Size of the network input instead of SizeX and SizeY: X Y C, X C, or the length of a vector. With NbChannels: X Y.
-"""
 SP = Schema(
     "sp",
-    keys(
-        _TEXTS,
+    (
         Key("SizeX", Kind.UINT, 0, "Width of the network input."),
         Key("SizeY", Kind.UINT, 0, "Height of the network input."),
         Key("SizeD", Kind.UINT, 1, "Depth of the network input. Only 1 is supported.", minimum=1),
         Key("NbChannels", Kind.UINT, 1, "Number of channels of the network input.", minimum=1),
-        Key("Size", Kind.UINTS, (), minimum=1),
+        Key("Size", Kind.UINTS, (), "X Y C, X C, or the length of a vector. With NbChannels: X Y.", minimum=1),
         Key("TargetSizeX", Kind.UINT, None, "Width of the expected outputs of an auto-encoder. Must equal that of the input."),
         Key("TargetSizeY", Kind.UINT, None, "Height of the expected outputs."),
         Key("TargetSizeD", Kind.UINT, None, "Depth of the expected outputs."),
@@ -107,12 +103,11 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
         what = f"sections [{sections[1].name}] and [{section.name}] both declare the input"
         raise N2D2Error("E411", what, where=section.location, remedy="remove one of them")
     values = SP.read(section, SP_CONFIG)
-    if values["QuantizationLevels"] == 1 or values["QuantizationMin"] >= values["QuantizationMax"]:
-        ends = f"{values['QuantizationMin']:g} to {values['QuantizationMax']:g}"
-        what = f"QuantizationLevels={values['QuantizationLevels']} from {ends} is not a valid quantization"
+    count, low, high = (values[f"Quantization{key}"] for key in ("Levels", "Min", "Max"))
+    if count == 1 or low >= high:
+        what = f"QuantizationLevels={count} from {low:g} to {high:g} is not a valid quantization"
         remedy = "give at least 2 levels, and QuantizationMin below QuantizationMax"
         raise values.fail("E417", what, remedy, "QuantizationLevels")
-    levels = Levels(values["QuantizationLevels"], values["QuantizationMin"], values["QuantizationMax"])
     shape = _shape(values)
     x, y, channels = (shape[2], shape[1], shape[0]) if len(shape) == 3 else (shape[0], 1, 1)
     targets = {"SizeX": x, "SizeY": y, "SizeD": 1, "NbChannels": channels, "Size": values["Size"] or (x, y)}
@@ -124,8 +119,8 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     for key, value in (("_SizeX", x), ("_SizeY", y), ("_NbChannels", channels)):
         section.set_automatic(key, value)
     signed, composite = values["DataSignedMapping"], values["CompositeStimuli"]
-    known = levels if levels.count else None
-    return Environment(section.name, shape, values["BatchSize"], signed, section.location, composite, known)
+    levels = Levels(count, low, high) if count else None
+    return Environment(section.name, shape, values["BatchSize"], signed, section.location, composite, levels)
 
 
 def _shape(values: Values) -> tuple[int, ...]:

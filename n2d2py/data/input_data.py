@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.data.decode import open_npy, open_npz
-from n2d2py.data.text import read_table
+from n2d2py.data.decode import open_npy, open_npz, read_table
 from n2d2py.errors import N2D2Error
+
+_REMEDY = "give a folder of images, or a .npy, .npz or .csv file"
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,14 @@ class InputData:
     def read(self, key: str = "x") -> dict[str, np.ndarray]:
         """Return the arrays by name; `key` is the name for an .npy or CSV file, labels are y.
 
-        Raises: E401, E402, E416 for files.
+        Raises: E401, E402, E416 for files, E414 for those of another type.
         """
+        if self.arrays is None and not self.path.exists():
+            raise N2D2Error("E401", f"{self.path} does not exist", remedy=_REMEDY)
         if self.arrays is not None:
             arrays = dict(self.arrays)
+        elif self.path.suffix not in (".csv", ".npy", ".npz") or not self.path.is_file():
+            raise N2D2Error("E414", f"{self.path} is neither a folder nor a .npy, .npz or .csv file", remedy=_REMEDY)
         elif self.path.suffix == ".npz":
             arrays = open_npz(self.path)
         elif self.path.suffix == ".csv":

@@ -1,23 +1,29 @@
-"""Labels of user data: from class folders, a list of images, or arrays; boxes as COCO annotations in JSON or YOLO .txt files."""
+"""Labels of user data: from class folders, a list of images, or arrays; boxes as COCO annotations in JSON or YOLO .txt files.
+
+The mapping from labels to outputs, the file of LabelsMapping: lines `label output`; `#` starts a comment; a label may be quoted or
+contain blanks; output -1 is ignored. The label `*` means stimuli without label, `default` all labels without a line; in other
+names, `*` matches any run of characters and `?` any one.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from n2d2py import log
+from n2d2py.data import decode
 from n2d2py.data.database.arrays import TARGETS, read_arrays
 from n2d2py.data.database.directory import FileSelection, list_directory
-from n2d2py.data.decode import PICTURES, SOUNDS, open_npy, open_npz, picture_size
 from n2d2py.data.input_data import InputData, open_data
-from n2d2py.data.text import read_bytes, read_lines, split_name_and_label
-from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+from n2d2py.errors import ErrorList, Location, N2D2Error, nearest, suggest
+from n2d2py.ini import wildcard_match
 
 _NAMES = ("file", "filename", "file_name", "path", "name", "image", "id")
 _LABELS = ("label", "class", "target", "category", "y")
@@ -26,7 +32,7 @@ _LABELS = ("label", "class", "target", "category", "y")
 def read_class_names(path: Path) -> tuple[str, ...]:
     """Return the names of a network's outputs, one per line. Raises E401, E402 unreadable, E410 a duplicate name, E416 none."""
     lines: dict[str, int] = {}
-    for number, line in read_lines(path):
+    for number, line in decode.read_lines(path):
         if line in lines:
             what = f"class '{line}' is already named in line {lines[line]}"
             raise N2D2Error("E410", what, where=Location(str(path), number), remedy="name each class once")
@@ -40,7 +46,7 @@ def labelled_data(
     data: InputData | Path | str | np.ndarray | Mapping[str, np.ndarray],
     labels: np.ndarray | Path | str | None,
     class_names: Sequence[str] = (),
-    extensions: Sequence[str] = PICTURES,
+    extensions: Sequence[str] = decode.PICTURES,
 ) -> tuple[InputData, tuple[str, ...]]:
     """Return the data with label ids, if any, and the class names.
 
@@ -54,7 +60,7 @@ def labelled_data(
     if file is not None and file.suffix == ".npz":
         labels, file = _read_label_array(file), None
     elif file is not None and file.suffix == ".npy":
-        labels, file = open_npy(file), None
+        labels, file = decode.open_npy(file), None
     source = open_data(data, None if isinstance(labels, (str, Path)) else labels)
     if source.is_folder:
         files = list_directory(source.path, {}, FileSelection(-1, label_depth=-1, valid_extensions=extensions)).files
@@ -71,14 +77,14 @@ def labelled_data(
     if file is not None:
         raise N2D2Error("E410", f"{file} is not a label file for arrays", remedy="store the label ids as .npy or .npz")
     if not class_names and source.arrays is None and source.path.suffix == ".npz" and source.path.is_file():
-        named = open_npz(source.path).get("labels")
+        named = decode.open_npz(source.path).get("labels")
         if named is not None and named.dtype.kind == "U":
             return source, read_arrays(source)[2]
     return source, tuple(class_names)
 
 
 def _read_label_array(path: Path) -> np.ndarray:
-    arrays = open_npz(path)
+    arrays = decode.open_npz(path)
     keys = [key for key in TARGETS if key in arrays and arrays[key].dtype.kind != "U"]
     if not keys:
         what = f"{path} contains no labels, only {', '.join(arrays)}"
@@ -159,14 +165,14 @@ def _labels_by_list(path: Path, root: Path, files: list[str], class_names: Seque
 
 def _read_rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str]]:
     """Return line number, name and label of each line; a header is skipped and determines the columns."""
-    lines = list(read_lines(path, comment="#"))
+    lines = list(decode.read_lines(path, comment="#"))
     if not lines:
         return []
     mark = max(",;\t", key=lines[0][1].count)
 
     def cells(line: str) -> Sequence[str]:
         if mark not in lines[0][1]:
-            return split_name_and_label(line) or ()
+            return decode.split_name_and_label(line) or ()
         return [cell.strip() for cell in next(csv.reader([line], delimiter=mark))]
 
     rows = [(number, line, cells(line)) for number, line in lines]
@@ -187,16 +193,15 @@ def _read_rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str
 
 
 def _is_header(name: str, label: str, known: Mapping[str, str]) -> bool:
-    return not label.isdigit() and Path(name).suffix.lower() not in PICTURES + SOUNDS and name not in known
+    return not label.isdigit() and Path(name).suffix.lower() not in decode.PICTURES + decode.SOUNDS and name not in known
 
 
 def _index_files(files: list[str]) -> dict[str, str]:
     """Return each file by its path, and by its name or stem if that is unique."""
     by_name: dict[str, str] = {}
     for short in (lambda name: Path(name).name, lambda name: Path(name).stem):
-        shorts = [short(name) for name in files]
-        once = {one for one, count in zip(*np.unique(shorts, return_counts=True), strict=True) if count == 1}
-        by_name |= {one: name for one, name in zip(shorts, files, strict=True) if one in once}
+        counts = Counter(map(short, files))
+        by_name |= {short(name): name for name in files if counts[short(name)] == 1}
     return by_name | {name: name for name in files}
 
 
@@ -249,7 +254,7 @@ def _yolo(labels: Path, root: Path, files: Sequence[str], names: tuple[str, ...]
     for file in files:
         places = [path for name in (file, Path(file).name) if (path := (labels / name).with_suffix(".txt")).is_file()]
         rows = []
-        for number, line in read_lines(places[0]) if places else ():
+        for number, line in decode.read_lines(places[0]) if places else ():
             try:
                 label, x, y, width, height = map(float, line.split()[:5])
                 rows.append([int(label), 0, x - width / 2, y - height / 2, x + width / 2, y + height / 2])
@@ -263,7 +268,7 @@ def _yolo(labels: Path, root: Path, files: Sequence[str], names: tuple[str, ...]
 
 def _coco(labels: Path, root: Path, files: Sequence[str], names: tuple[str, ...]) -> tuple[Rows, tuple[str, ...]]:
     try:
-        data = json.loads(read_bytes(labels))
+        data = json.loads(decode.read_bytes(labels))
         kinds: dict[Any, str] = {one["id"]: str(one["name"]) for one in sorted(data["categories"], key=lambda one: one["id"])}
         numbers = {
             kind: names.index(name) if names else index
@@ -286,7 +291,107 @@ def _coco(labels: Path, root: Path, files: Sequence[str], names: tuple[str, ...]
     for file in files:
         own_rows = rows.get(file, rows.get(Path(file).name))
         if own_rows:
-            size = picture_size(root / file, file) * 2
+            size = decode.picture_size(root / file, file) * 2
             own_rows = [[*row[:2], *(value / side for value, side in zip(row[2:], size, strict=True))] for row in own_rows]
         rows_found.append(own_rows)
     return rows_found, names or tuple(kinds.values())
+
+
+IGNORED = -1
+_UNMAPPED = -2
+
+
+@dataclass(frozen=True)
+class LabelsMapping:
+    """Output of each label id.
+
+    Attributes:
+        outputs: output by label id, -1 ignored, -2 without mapping.
+        unlabelled: output of stimuli without label, -2 without mapping.
+    """
+
+    outputs: tuple[int, ...]
+    unlabelled: int
+    label_names: tuple[str, ...]
+    file: str | None = None
+
+    def targets(self, labels: np.ndarray) -> np.ndarray:
+        """Return the output of each label id of an array (-1: no label); -1 if ignored.
+
+        Raises: E413 if a label in the array has no output.
+        """
+        labels = np.asarray(labels, np.int64)
+        table = np.array([*self.outputs, self.unlabelled], np.int64)
+        inside = (labels >= -1) & (labels < len(self.outputs))
+        targets = np.where(inside, table[np.where(inside, labels, -1)], _UNMAPPED)
+        if (targets == _UNMAPPED).any():
+            label = int(labels[targets == _UNMAPPED].reshape(-1)[0])
+            what = f"{self._called(label)} has no output in the LabelsMapping"
+            raise N2D2Error("E413", what, where=self.file, remedy="add a line for it, or a line 'default -1'")
+        return targets
+
+    def names(self, count: int) -> list[str]:
+        """Return a name for each of `count` outputs: its first label and the number of others, or its number."""
+        names_by_output: list[list[str]] = [[] for _ in range(count)]
+        for name, output in zip(self.label_names, self.outputs, strict=True):
+            if 0 <= output < count:
+                names_by_output[output].append(name)
+        groups = (names or [str(output)] for output, names in enumerate(names_by_output))
+        return [names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") for names in groups]
+
+    def _called(self, label: int) -> str:
+        if label < 0:
+            return "a stimulus without label"
+        known = label < len(self.label_names)
+        return f"label '{self.label_names[label]}'" if known else f"label {label}"
+
+
+def read_labels_mapping(path: Path, label_names: Sequence[str]) -> LabelsMapping:
+    """Return the mapping of a file for the labels of a database (names by id).
+
+    Raises: E401 unreadable, E412 a malformed line or a label mapped twice (an ErrorList for several).
+    """
+    outputs = [_UNMAPPED] * len(label_names)
+    given: dict[str, int] = {}
+
+    def parse(line: str, where: Location) -> None:
+        label, output = _parse(line, where)
+        _refuse_duplicate(label in given, label, where)
+        given[label] = output
+        if label in ("*", "default"):
+            return
+        matched = [id for id, name in enumerate(label_names) if name == label or wildcard_match(label, name)]
+        if not matched:
+            what = f"label '{label}' is not in the database"
+            log.warning("W405", what, where=where, remedy=suggest(label, label_names, "remove the line"))
+        for id in matched:
+            _refuse_duplicate(outputs[id] != _UNMAPPED, label_names[id], where)
+            outputs[id] = output
+
+    decode.parse_lines(path, parse, comment="#")
+    default = given.get("default", _UNMAPPED)
+    mapped = tuple(default if one == _UNMAPPED else one for one in outputs)
+    return LabelsMapping(mapped, given.get("*", _UNMAPPED), tuple(label_names), str(path))
+
+
+def _parse(line: str, where: Location) -> tuple[str, int]:
+    parts = line.rsplit(None, 1)
+    label = parts[0].strip() if len(parts) == 2 else ""
+    if len(label) > 1 and label[0] == label[-1] == '"':
+        label = label[1:-1]
+    if not label or '"' in label:
+        what = f"line '{line}' is not 'label output'"
+        raise N2D2Error("E412", what, where=where, remedy="write a label, a blank and the index of an output")
+    try:
+        output = int(parts[1])
+    except ValueError:
+        output = _UNMAPPED
+    if output < IGNORED:
+        what = f"'{parts[1]}' is not the index of an output"
+        raise N2D2Error("E412", what, where=where, remedy="give 0 or more, or -1 to ignore the label")
+    return label, output
+
+
+def _refuse_duplicate(is_mapped: bool, label: str, where: Location) -> None:
+    if is_mapped:
+        raise N2D2Error("E412", f"label '{label}' is mapped twice", where=where, remedy="remove one of the lines")

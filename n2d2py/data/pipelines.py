@@ -14,13 +14,13 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.data.database import Database
-from n2d2py.data.database.base import SETS, FileItems, Items
+from n2d2py.data.database.base import SETS, Items
 from n2d2py.data.environment import Environment
 from n2d2py.data.pipeline import Pipeline, PipelineStep
-from n2d2py.data.transformations.base import APPLY_TO, applies_to, read_transformation
+from n2d2py.data.transformations.base import APPLY_TO, read_common, read_transformation
 from n2d2py.errors import ErrorList, N2D2Error, suggest
 from n2d2py.files import DamagedArray, read_npz
-from n2d2py.ini import COVERED, Document, Ignored, Key, Kind, Schema, Section, Values
+from n2d2py.ini import Document, Ignored, Key, Kind, Schema, Section, Values
 
 Size = Sequence[int]
 MIN_CACHED = 1000
@@ -48,14 +48,9 @@ class ImageStatistics:
     deviation_data: np.ndarray | None = None
 
     def __str__(self) -> str:
-        sides = ", ".join(
-            f"{what} {low}" if low == high else f"{what} {low} to {high}"
-            for what, low, high in zip(("width", "height", "channels"), self.smallest, self.largest, strict=True)
-        )
-        return (
-            f"{self.count} stimuli, {sides}, values {self.minimum:g} to {self.maximum:g}, "
-            f"mean {self.mean:g}, standard deviation {self.deviation:g}"
-        )
+        sides = " to ".join("x".join(map(str, size)) for size in dict.fromkeys((tuple(self.smallest), tuple(self.largest))))
+        values = f"values {self.minimum:g} to {self.maximum:g}, mean {self.mean:g}, standard deviation {self.deviation:g}"
+        return f"{self.count} stimuli, {sides} (width, height, channels), {values}"
 
 
 def compute_statistics(
@@ -97,11 +92,11 @@ def compute_statistics(
 
 def statistics_key(items: Items, positions: np.ndarray, steps: str) -> str | None:
     """Return the cache key: names, sizes and times of the files, and the steps before; None to disable caching."""
-    if not isinstance(items, FileItems) or len(positions) < MIN_CACHED:
+    if items.root is None or len(positions) < MIN_CACHED:
         return None
     digest = hashlib.sha256(steps.encode(errors="surrogateescape"))
     for position in positions:
-        name = items.files[int(position)]
+        name = items.name(int(position))
         try:
             status = (items.root / name).stat()
         except OSError:
@@ -249,8 +244,9 @@ class _PipelineReader:
 
     def step(self, kind: str, section: Section) -> None:
         """Add the transformation of a section to its pipelines."""
-        sets = [name for name in applies_to(section) if name in self.steps]
-        channels = self._channels(kind, section)
+        common = read_common(section)
+        sets = [name for name in APPLY_TO[common["ApplyTo"]] if name in self.steps]
+        channels = self._channels(kind, common)
         transformation = read_transformation(
             section, inference=any(name in INFERENCE for name in sets), learning="Learn" in sets
         )
@@ -264,7 +260,7 @@ class _PipelineReader:
             for channel in channels:
                 self.steps[name][channel, "OnTheFly" in kind].append(step)
 
-    def _channels(self, kind: str, section: Section) -> Sequence[int | None]:
+    def _channels(self, kind: str, common: Values) -> Sequence[int | None]:
         """Return the channels of a section, after adding a new one; None is the whole image."""
         if kind in _WHOLE:
             return (None,)
@@ -272,16 +268,14 @@ class _PipelineReader:
             if not self.channels:
                 what = "the section transforms channels, but none exists so far"
                 remedy = "add ChannelTransformation sections before, or use a Transformation section for the whole image"
-                raise N2D2Error("E417", what, where=section.location, remedy=remedy)
+                raise N2D2Error("E417", what, where=common.section.location, remedy=remedy)
             return range(self.channels)
-        if not section.has("Channel"):
+        channel = self.channels if common["Channel"] is None else common["Channel"]
+        if common["Channel"] is None:
             self.channels += 1
-            return (self.channels - 1,)
-        channel = Schema("channel", (_CHANNEL,), (COVERED,)).read(section)["Channel"]
-        if channel >= self.channels:
+        elif channel >= self.channels:
             what = f"Channel={channel} does not exist, as there are {self.channels} channels so far"
-            remedy = "remove Channel to create a new channel"
-            raise N2D2Error("E417", what, where=section.where("Channel"), remedy=remedy)
+            raise common.fail("E417", what, "remove Channel to create a new channel", "Channel")
         return (channel,)
 
     def stimuli_data(self, section: Section) -> None:
@@ -298,12 +292,8 @@ class _PipelineReader:
             raise N2D2Error("E416", what, where=section.location, remedy=remedy)
         log.notice("%s: %s", section.name, statistics)
         self.statistics[section.name] = statistics
-        for key, value in (
-            ("minVal", statistics.minimum),
-            ("maxVal", statistics.maximum),
-            ("mean", statistics.mean),
-            ("stdDev", statistics.deviation),
-        ):
+        found = statistics.minimum, statistics.maximum, statistics.mean, statistics.deviation
+        for key, value in zip("minVal maxVal mean stdDev".split(), found, strict=True):
             section.set_automatic(f"_GlobalValue.{key}", repr(value))
         for key, file, data in (
             ("_MeanData", "meanData.bin", statistics.mean_data),
@@ -357,9 +347,6 @@ def _images(database: Database, pipelines: dict[str, Pipeline], files: dict[str,
             if "valueRange.dat" in files:
                 files["valueRange.dat"].append(f"{float(image.min()):.9g} {float(image.max()):.9g}")
             yield image
-
-
-_CHANNEL = Key("Channel", Kind.UINT, doc="Index of the channel.")
 
 
 def _is_referenced(document: Document, name: str) -> bool:

@@ -7,7 +7,6 @@ blue, as in most ONNX networks. Real arrays are used unchanged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
@@ -20,20 +19,17 @@ from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.arithmetic.stream import StreamSource
 from n2d2py.data import decode
 from n2d2py.data.database.arrays import check_axes, label_ids, random_bytes, read_arrays
-from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
+from n2d2py.data.database.base import Database, Items, array_items, file_items
 from n2d2py.data.database.directory import FileSelection, list_directory
 from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.pipeline import size_text
 from n2d2py.data.preprocessing import Preprocessing, scale_bytes
 from n2d2py.data.stimuli import Stimuli, even_positions
-from n2d2py.data.text import read_table
 from n2d2py.data.transformations.base import Range, reported
 from n2d2py.data.transformations.color import ColorSpace, gray
 from n2d2py.data.transformations.geometry import resize_bilinear
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.port import FilePort, plain_port
-
-_KNOWN_DATA = "give a folder of images, or a .npy, .npz or .csv file"
 
 
 def open_source(
@@ -53,7 +49,6 @@ def open_source(
     axes = port.image_axes if data.is_folder and len(shape) == 3 else (0, 1, 2)
     if not isinstance(how.source, StreamSource):
         how.check(shape[axes[0]] if len(shape) == 3 else shape[0])
-    _check_path(data)
     if isinstance(how.source, AudioSource):
         return _open_sounds(data, shape, how.source)
     if isinstance(how.source, SensorSource):
@@ -70,13 +65,13 @@ def source_database(data: InputData, shape: tuple[int, ...], *, fit: bool) -> Da
 
     Raises: E401, E402, E403 for files, E414 other data, E416 no data.
     """
-    _check_path(data)
     path = data.path
-    items: Items
     if data.is_folder:
         files = _find_files(path)
         labels, names = _picture_labels(data, len(files)), ()
-        items = _FittedItems(path, files, shape) if fit and len(shape) == 3 and shape[0] in (1, 3) else FileItems(path, files)
+        items = file_items(path, files)
+        if fit and len(shape) == 3 and shape[0] in (1, 3):
+            items = Items(files, lambda index: _fit_picture(path, files[index], shape, Preprocessing(bgr=True)), path)
     else:
         x, labels, names = read_arrays(data)
         check_axes(x, path)
@@ -84,31 +79,10 @@ def source_database(data: InputData, shape: tuple[int, ...], *, fit: bool) -> Da
             return None
         if not len(x):
             raise N2D2Error("E416", f"{path} contains no sample", remedy="store at least one sample")
-        items = ArrayItems(path.name, x)
+        items = array_items(path.name, x)
     indices = np.arange(len(items))
     sets = {"Validation": indices, "Test": indices} if (labels >= 0).all() else {"Validation": indices}
     return Database(items, labels, names, sets)
-
-
-@dataclass(frozen=True)
-class _FittedItems(FileItems):
-    """Images resized to `shape` (C, H, W), gray or blue, green, red."""
-
-    shape: tuple[int, ...]
-
-    def read(self, index: int) -> np.ndarray:
-        return _fit_picture(self.root, self.files[index], self.shape, Preprocessing(bgr=True))
-
-
-def _check_path(data: InputData) -> None:
-    path = data.path
-    if data.arrays is not None or path.is_dir():
-        return
-    if not path.exists():
-        raise N2D2Error("E401", f"{path} does not exist", remedy=_KNOWN_DATA)
-    if path.suffix not in (".csv", ".npy", ".npz") or not path.is_file():
-        what = f"{path} is neither a folder nor a .npy, .npz or .csv file"
-        raise N2D2Error("E414", what, remedy=_KNOWN_DATA)
 
 
 def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_range: Range = (0.0, 1.0)) -> Stimuli:
@@ -191,7 +165,11 @@ def _open_recordings(data: InputData, shape: tuple[int, ...], source: SensorSour
     """Return the windows of CSV files in the measure of `unit`, or of int16 arrays (N, samples, axes), for an input of `shape`."""
     if data.is_folder:
         names = _find_files(data.path, decode.RECORDINGS, "recording")
-        measured = [_read_recording(data.path / name, name, source) for name in names]
+        measured = [decode.read_table(data.path / name, name, header=True)[:, :, 0] for name in names]
+        for name, samples in zip(names, measured, strict=True):
+            if samples.shape[1] != source.axes:
+                what = f"{name} has {samples.shape[1]} numbers in a line instead of those of {source.axes} axes"
+                raise N2D2Error("E414", what, remedy="correct axes= of -sensor, or remove other columns such as times")
         _warn_about_unit(np.concatenate(measured), source, data.path)
         recordings = [source.stored(one) for one in measured]
         labels = _picture_labels(data, len(names))
@@ -214,15 +192,6 @@ def _open_recordings(data: InputData, shape: tuple[int, ...], source: SensorSour
 
     titles = [f"{names[file]}[{first}]" for file, first in places]
     return Stimuli(titles, np.repeat(labels, counts), shape, load, raw=window)
-
-
-def _read_recording(path: Path, name: str, source: SensorSource) -> np.ndarray:
-    """Return the real values (n, axes) of a CSV file; a first line that is a header is left out."""
-    samples = read_table(path, name, header=True)[:, :, 0]
-    if samples.shape[1] != source.axes:
-        what = f"{name} has {samples.shape[1]} numbers in a line instead of those of {source.axes} axes"
-        raise N2D2Error("E414", what, remedy="correct axes= of -sensor, or remove other columns such as times")
-    return samples
 
 
 def _warn_about_unit(values: np.ndarray, source: SensorSource, path: Path) -> None:
@@ -264,16 +233,12 @@ def _survey_headers(folder: Path, files: Sequence[str], channels: int) -> list[t
         sizes.add(size)
         rotated += is_rotated
         modes.append(_MODES.get(mode, "color"))
-    counts = {kind: modes.count(kind) for kind in sorted(set(modes))}
-    usual = "gray" if channels == 1 and "gray" in counts else "color"
-    odd = {kind: count for kind, count in counts.items() if kind != usual and (kind != "gray" or usual in counts)}
-    odd = {kind: count for kind, count in odd.items() if kind != "color" or "gray" in counts}
-    if odd or rotated:
-        texts = [
-            f"{count} {kind}" + f" (converted to {'gray' if channels == 1 else 'RGB'})" * (kind in ("gray", "color"))
-            for kind, count in odd.items()
-        ]
-        texts += [f"{rotated} with an EXIF rotation (ignored)"] * (rotated > 0)
+    usual = "gray" if channels == 1 and "gray" in modes else "color"
+    odd = [kind for kind in sorted(set(modes)) if kind != usual and (kind != "gray" or "color" in modes)]
+    converted: dict[str, str] = dict.fromkeys(("gray", "color"), f" (converted to {'gray' if channels == 1 else 'RGB'})")
+    texts = [f"{modes.count(kind)} {kind}{converted.get(kind, '')}" for kind in odd]
+    texts += [f"{rotated} with an EXIF rotation (ignored)"] * (rotated > 0)
+    if texts:
         remedy = "convert the images to one mode, as the application delivers them"
         log.warning("W415", f"of {len(modes)} images, {', '.join(texts)}", where=str(folder), remedy=remedy)
     return sorted(sizes, key=lambda size: (size[0] * size[1], size))

@@ -13,47 +13,29 @@ import numpy as np
 from n2d2py.arithmetic.detections import STEP, SUBPIXELS, BoxDecoder
 from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, SIGMOID, FixedScale
 from n2d2py.graph.port import TensorInfo, plain_port
-from n2d2py.ini.schema import Key, Kind, keys
+from n2d2py.ini.schema import Key, Kind
 from n2d2py.postprocessing.contract import (
-    KINDS,
+    DETECTION_KEYS,
+    SCORES,
     Detector,
     Infos,
     KernelConfig,
-    PostKind,
     Size,
     image_size,
     misfit,
     real_array,
+    register,
     require_small,
 )
 
-_KEYS = keys(
-    """
-threshold: Scores above it count.
-iou: A box whose intersection / union with a better one of its class is above it is dropped.
-max: Detections at most.
-units: Coordinates of the model: pixels of its input, or relative to its width and height.
-scores: Scores of the model: probabilities, or logits, which then go through a sigmoid.
-""",
-    Key("threshold", Kind.FLOAT, 0.25, minimum=0, maximum=1),
-    Key("iou", Kind.FLOAT, 0.45, minimum=0, maximum=1),
-    Key("max", Kind.UINT, 100, minimum=1, maximum=10000),
-    Key("units", Kind.ENUM, "pixels", choices=("pixels", "relative")),
-    Key("scores", Kind.ENUM, "probabilities", choices=("probabilities", "logits")),
-)
-_ANCHORED = keys(
-    """
-anchors: File .npy of the anchors (boxes, 4): center and size, relative to the width and height of the image.
-order: Order of the coordinates of boxes and anchors.
-center: Divisor of the steps of the centers, in which anchors have the size 1 (y_scale and x_scale in TFLite).
-size: Divisor of the logarithms of the sizes (h_scale and w_scale in TFLite).
-background: 1 if the first score is that of the background.
-""",
-    Key("anchors", Kind.PATH),
-    Key("order", Kind.ENUM, "yx", choices=("yx", "xy")),
-    Key("center", Kind.FLOAT, 10.0, minimum=0.01, maximum=1000),
-    Key("size", Kind.FLOAT, 5.0, minimum=0.01, maximum=1000),
-    Key("background", Kind.BOOL, True),
+_IOU = Key("iou", Kind.FLOAT, 0.45, "Limit of intersection / union with a better box of the class.", minimum=0, maximum=1)
+_UNITS = Key("units", Kind.ENUM, "pixels", "Coordinates: pixels of the input, or shares of its sides.", ("pixels", "relative"))
+_ANCHORED = (
+    Key("anchors", Kind.PATH, doc="File .npy of the anchors (boxes, 4): center and size, relative to the sides of the image."),
+    Key("order", Kind.ENUM, "yx", "Order of the coordinates of boxes and anchors.", ("yx", "xy")),
+    Key("center", Kind.FLOAT, 10.0, "Divisor of the steps of centers (TFLite: y_scale, x_scale).", minimum=0.01, maximum=1000),
+    Key("size", Kind.FLOAT, 5.0, "Divisor of the logarithms of sizes (TFLite: h_scale, w_scale).", minimum=0.01, maximum=1000),
+    Key("background", Kind.BOOL, True, "1 if the first score is that of the background."),
 )
 
 
@@ -143,13 +125,8 @@ def _fits_anchors(outputs: Infos, size: Size, names: tuple[str, ...]) -> bool:
         return False
     (count, four), (others, classes) = shapes
     named = not names or classes in (len(names), len(names) + 1)
-    return (
-        four == 4
-        and count == others > max(300, classes)
-        and classes > 1
-        and named
-        and count not in (_cells(size), 3 * _cells(size))
-    )
+    shaped = four == 4 and count == others > max(300, classes) and classes > 1
+    return shaped and named and count not in (_cells(size), 3 * _cells(size))
 
 
 def _cells(size: Size) -> int:
@@ -185,25 +162,12 @@ def _bind(family: _Family, values: Mapping[str, Any], inputs: Infos, outputs: In
     if "anchors" in values:
         anchors = _anchors(Path(values["anchors"]), len(first), size, rows_first)
         x = y = FixedScale.of(kind, STEP / values["center"])
-    decoder = BoxDecoder(
-        len(first),
-        classes,
-        size[0],
-        size[1],
-        x,
-        y,
-        FixedScale.of(score_kind, LOGIT if logits else ONE),
-        family.centered,
-        rows_first,
-        anchors,
-        FixedScale.of(kind, STEP / values["size"]) if anchors else FixedScale(),
-        logits,
-        family.objectness,
-        FixedScale.of(score_kind, 1) if family.labelled else None,
-        int(values["threshold"] * ONE),
-        ONE if family.labelled else int(values["iou"] * ONE),
-        values["max"],
-    )
+    score_scale = FixedScale.of(score_kind, LOGIT if logits else ONE)
+    size_scale = FixedScale.of(kind, STEP / values["size"]) if anchors else FixedScale()
+    label = FixedScale.of(score_kind, 1) if family.labelled else None
+    limits = int(values["threshold"] * ONE), ONE if family.labelled else int(values["iou"] * ONE), values["max"]
+    layout = family.centered, rows_first, anchors, size_scale, logits, family.objectness, label
+    decoder = BoxDecoder(len(first), classes, *size, x, y, score_scale, *layout, *limits)
     return BoxDetector(names, size, values["max"], decoder, _part(boxes, first), _part(scores, second))
 
 
@@ -268,8 +232,7 @@ _FAMILIES = {
     "yolox": ("As yolov5: YOLOX, exported with its grid decoded.", _Family(objectness=True)),
 }
 for _name, (_doc, _family) in _FAMILIES.items():
-    _own = tuple(key for key in _KEYS if key.name != "iou" or not _family.labelled)
-    KINDS.add(_name, PostKind(_name, _doc, _own, partial(_bind, _family), partial(_fits, _family)))
+    _keys = (*DETECTION_KEYS, *(() if _family.labelled else (_IOU,)), _UNITS, SCORES)
+    register(_name, _doc, _keys, partial(_bind, _family), partial(_fits, _family))
 _SSD = "Boxes relative to anchors, a score for each class: SSD without the operators after its heads."
-_SSD_KEYS = tuple(key for key in _KEYS if key.name != "units") + _ANCHORED
-KINDS.add("ssd", PostKind("ssd", _SSD, _SSD_KEYS, partial(_bind, _Family(anchors=0)), _fits_anchors))
+register("ssd", _SSD, (*DETECTION_KEYS, _IOU, SCORES, *_ANCHORED), partial(_bind, _Family(anchors=0)), _fits_anchors)

@@ -138,13 +138,25 @@ class PostKind:
     doc: str
     keys: tuple[Key, ...]
     bind: Callable[[Mapping[str, Any], Infos, Infos, tuple[str, ...]], PostProcessor]
-    fits: Callable[[Infos, Size, tuple[str, ...]], bool] = lambda *_: False
+    fits: Callable[[Infos, Size, tuple[str, ...]], bool]
 
 
+DETECTION_KEYS = (
+    Key("threshold", Kind.FLOAT, 0.25, "Scores above it count.", minimum=0, maximum=1),
+    Key("max", Kind.UINT, 100, "Detections at most.", minimum=1, maximum=10000),
+)
+SCORES = Key("scores", Kind.ENUM, "probabilities", "Scores: logits go through a sigmoid.", ("probabilities", "logits"))
 KINDS: Registry[PostKind] = Registry(
     "post-processing", *(f"{__package__}.{one.name}" for one in iter_modules([str(Path(__file__).parent)]))
 )
 """The kinds by name: each file of this folder may add some."""
+
+
+def register(
+    name: str, doc: str, keys: tuple[Key, ...], bind: Callable[..., PostProcessor], fits: Callable[..., bool] = lambda *_: False
+) -> None:
+    """Add a kind; see `PostKind`."""
+    KINDS.add(name, PostKind(name, doc, keys, bind, fits))
 
 
 @dataclass(frozen=True)

@@ -12,27 +12,20 @@ import numpy as np
 from n2d2py.arithmetic.embeddings import Embedder, unit
 from n2d2py.arithmetic.fixed_scale import ONE
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.ini.schema import Key, Kind, keys
-from n2d2py.postprocessing.contract import (
-    KINDS,
-    Infos,
-    KernelConfig,
-    PostKind,
-    PostProcessor,
-    Size,
-    misfit,
-    only_output,
-    real_array,
-)
+from n2d2py.ini.schema import Key, Kind
+from n2d2py.postprocessing.contract import Infos, KernelConfig, PostProcessor, Size, misfit, only_output, real_array, register
 from n2d2py.postprocessing.results import Embedding
 
-_KEYS = keys(
-    """
-references: File .npy of known embeddings (number, values). The classes are their names.
-threshold: A reference matches when its cosine is the largest one and above it.
-""",
-    Key("references", Kind.PATH, None),
-    Key("threshold", Kind.FLOAT, 0.5, minimum=-1, maximum=1),
+_KEYS = (
+    Key("references", Kind.PATH, None, "File .npy of known embeddings (number, values). The classes are their names."),
+    Key(
+        "threshold",
+        Kind.FLOAT,
+        0.5,
+        "The reference with the largest cosine matches if that is above it.",
+        minimum=-1,
+        maximum=1,
+    ),
 )
 
 
@@ -94,4 +87,4 @@ def _references(path: Path, size: int) -> tuple[int, ...]:
     return tuple(unit(np.rint(vectors / lengths * ONE).astype(np.int64)).ravel().tolist())
 
 
-KINDS.add("embedding", PostKind("embedding", "A vector, such as of a face or a voice: cosines to known vectors.", _KEYS, _bind))
+register("embedding", "A vector, such as of a face or a voice: cosines to known vectors.", _KEYS, _bind)

@@ -13,30 +13,23 @@ from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, SIGMOID, FixedScale
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.arithmetic.heat_maps import CenterDecoder, ClassMap, HeatMaps, PointDecoder
 from n2d2py.graph.port import TensorInfo
-from n2d2py.ini.schema import Key, Kind, keys
+from n2d2py.ini.schema import Key, Kind
 from n2d2py.postprocessing.contract import (
-    KINDS,
+    DETECTION_KEYS,
+    SCORES,
     Detector,
     Infos,
     KernelConfig,
-    PostKind,
     PostProcessor,
     Size,
     image_size,
     in_frame,
     misfit,
     only_output,
+    register,
     require_small,
 )
 from n2d2py.postprocessing.results import KeyPoint
-
-_SCORES = Key(
-    "scores",
-    Kind.ENUM,
-    "probabilities",
-    "Scores of the model: probabilities, or logits, which then go through a sigmoid.",
-    choices=("probabilities", "logits"),
-)
 
 
 def _tables(maps: HeatMaps) -> dict[str, Sequence[int]]:
@@ -182,41 +175,30 @@ def _pixels(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tup
     return PixelClassifier(names, ClassMap(classes, rows, columns, scale, threshold))
 
 
-for _kind in (
-    PostKind(
-        "keypoints",
-        "A heat map of each key point of one object: pose, hand and face landmarks.",
-        (
-            Key(
-                "refine", Kind.ENUM, "quarter", "Position of a key point in its cell.", choices=("none", "quarter", "quadratic")
-            ),
-            Key("origin", Kind.ENUM, "corner", "Position of a cell in the image.", choices=("corner", "center")),
-            _SCORES,
-        ),
-        _points,
+register(
+    "keypoints",
+    "A heat map of each key point of one object: pose, hand and face landmarks.",
+    (
+        Key("refine", Kind.ENUM, "quarter", "Place of a point in its cell.", choices=("none", "quarter", "quadratic")),
+        Key("origin", Kind.ENUM, "corner", "Position of a cell in the image.", choices=("corner", "center")),
+        SCORES,
     ),
-    PostKind(
-        "centernet",
-        "Heat maps of object centers, sizes and offsets in cells: CenterNet.",
-        keys(
-            """
-threshold: Scores above it count.
-max: Detections at most.
-offsets: Position of the offsets after the heat maps; sizes are the other output.
-""",
-            Key("threshold", Kind.FLOAT, 0.25, minimum=0, maximum=1),
-            Key("max", Kind.UINT, 100, minimum=1, maximum=10000),
-            Key("offsets", Kind.ENUM, "last", choices=("last", "second", "none")),
-            _SCORES,
-        ),
-        _centers,
-        _fits_centers,
+    _points,
+)
+register(
+    "centernet",
+    "Heat maps of object centers, sizes and offsets in cells: CenterNet.",
+    (
+        *DETECTION_KEYS,
+        Key("offsets", Kind.ENUM, "last", "Place of the offsets after the heat maps.", choices=("last", "second", "none")),
+        SCORES,
     ),
-    PostKind(
-        "segmentation",
-        "Scores of the classes of each position: the class of each.",
-        (Key("threshold", Kind.FLOAT, 0.5, "Of one class: scores above it count.", minimum=-16384, maximum=16384),),
-        _pixels,
-    ),
-):
-    KINDS.add(_kind.name, _kind)
+    _centers,
+    _fits_centers,
+)
+register(
+    "segmentation",
+    "Scores of the classes of each position: the class of each.",
+    (Key("threshold", Kind.FLOAT, 0.5, "Of one class: scores above it count.", minimum=-16384, maximum=16384),),
+    _pixels,
+)

@@ -11,26 +11,20 @@ import numpy as np
 from n2d2py.arithmetic.decisions import ALWAYS, Decider
 from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, POWERS, SIGMOID, FixedScale
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.ini.schema import Key, Kind, keys
-from n2d2py.postprocessing.contract import KINDS, CCall, Infos, KernelConfig, PostKind, PostProcessor, Size, misfit, only_output
+from n2d2py.ini.schema import Key, Kind
+from n2d2py.postprocessing.contract import CCall, Infos, KernelConfig, PostProcessor, Size, misfit, only_output, register
 from n2d2py.postprocessing.results import ClassScore, Decision
 
-_KEYS = keys(
-    """
-top: Best classes that a result lists.
-activation: Function of the outputs, where the model does not end with it.
-threshold: A class is decided when its score is the best one and above it. Without it, the best class is always decided; of one
-    score, class 1 above 0.5.
-release: A decided class ends when its score is not above it. Default: the threshold.
-average: Calls whose scores are averaged.
-hold: Calls that a decided class lasts at least.
-""",
-    Key("top", Kind.UINT, 1, minimum=1, maximum=100),
-    Key("activation", Kind.ENUM, "none", choices=("none", "sigmoid", "softmax")),
-    Key("threshold", Kind.FLOAT, None, minimum=-16384, maximum=16384),
-    Key("release", Kind.FLOAT, None, minimum=-16384, maximum=16384),
-    Key("average", Kind.UINT, 1, minimum=1, maximum=1000),
-    Key("hold", Kind.UINT, 0, maximum=1000000),
+_THRESHOLD = """A class is decided when its score is the best one and above it. Without it, the best class is always decided; of one \
+score, class 1 above 0.5."""
+_RELEASE = "A decided class ends when its score is not above it. Default: the threshold."
+_KEYS = (
+    Key("top", Kind.UINT, 1, "Best classes that a result lists.", minimum=1, maximum=100),
+    Key("activation", Kind.ENUM, "none", "Function of the outputs, if the model lacks it.", ("none", "sigmoid", "softmax")),
+    Key("threshold", Kind.FLOAT, None, _THRESHOLD, minimum=-16384, maximum=16384),
+    Key("release", Kind.FLOAT, None, _RELEASE, minimum=-16384, maximum=16384),
+    Key("average", Kind.UINT, 1, "Calls whose scores are averaged.", minimum=1, maximum=1000),
+    Key("hold", Kind.UINT, 0, "Calls that a decided class lasts at least.", maximum=1000000),
 )
 
 
@@ -99,19 +93,10 @@ def _bind(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tuple
         threshold = ONE // 2 if classes == 1 else ALWAYS
     if release is not None and release > threshold:
         raise misfit("release is above the threshold", "give a threshold, and a release below it")
-    return ScoreDecider(
-        names,
-        Decider(
-            classes,
-            FixedScale.of(info.type, LOGIT if values["activation"] == "sigmoid" else ONE),
-            values["activation"],
-            values["top"],
-            values["average"],
-            threshold,
-            threshold if release is None else release,
-            values["hold"],
-        ),
-    )
+    scale = FixedScale.of(info.type, LOGIT if values["activation"] == "sigmoid" else ONE)
+    limits = threshold, threshold if release is None else release
+    decider = Decider(classes, scale, values["activation"], values["top"], values["average"], *limits, values["hold"])
+    return ScoreDecider(names, decider)
 
 
-KINDS.add("scores", PostKind("scores", "A score of each class: decisions of classifiers, in a stream too.", _KEYS, _bind))
+register("scores", "A score of each class: decisions of classifiers, in a stream too.", _KEYS, _bind)

@@ -4,5 +4,4 @@ from n2d2py.report.comparison import comparison_text, sensitivity_advice, sensit
 from n2d2py.report.data import Footprint, InputImage, ReportData
 from n2d2py.report.in_float import float_layers_in, float_layers_text, float_shares
 from n2d2py.report.layers import describe_text
-from n2d2py.report.page import MISSES_SHOWN
-from n2d2py.report.write import write_report
+from n2d2py.report.page import MISSES_SHOWN, write_report

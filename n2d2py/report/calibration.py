@@ -172,21 +172,6 @@ def tensor_ranges(data: ReportData) -> list[TensorRange]:
     return list(ordered_map(one, names))
 
 
-def _weight_lines(data: ReportData) -> list[str]:
-    lines = ["# name min max mean std channels largest_channel_peak smallest_channel_peak"]
-    for node in data.graph.nodes:
-        weights = node.params.get("weights")
-        if weights is None or not weights.size:
-            continue
-        real = weights.reshape(len(weights), -1).astype(np.float64)
-        peaks = np.abs(real).max(axis=1)
-        lines.append(
-            f"{node.name} {real.min():.9g} {real.max():.9g} {real.mean():.9g} {real.std():.9g} {len(real)} "
-            f"{peaks.max():.9g} {peaks.min():.9g}"
-        )
-    return lines
-
-
 def _histogram_lines(r: TensorRange) -> list[str]:
     chosen = "none" if r.threshold is None else f"{r.threshold:.9g} ({r.mode}), {100 * r.clipped:.6g}% beyond"
     lines = [f"# {r.layer}: {r.histogram.count} values, {r.histogram.zeros} exact zeros", f"# threshold {chosen}"]
@@ -195,11 +180,8 @@ def _histogram_lines(r: TensorRange) -> list[str]:
     return lines + [f"{low:.9g} {high:.9g} {count}" for (low, high), count in zip(pairwise(r.edges), r.counts, strict=True)]
 
 
-def write_calibration(folder: Path, data: ReportData, ranges: list[TensorRange]) -> None:
-    """Write weights_range.dat and, after a calibration, outputs_range.dat and outputs_histogram/<layer>.dat, .svg."""
-    write_text(folder / "weights_range.dat", "\n".join(_weight_lines(data)) + "\n")
-    if not ranges:
-        return
+def write_calibration(folder: Path, ranges: list[TensorRange]) -> None:
+    """Write outputs_range.dat and outputs_histogram/<layer>.dat, .svg."""
     lines, home = ["# name min max mean std"], folder / "outputs_histogram"
     for r in ranges:
         h = r.histogram

@@ -5,28 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.files import write_text
-from n2d2py.report.overview import short_time
 from n2d2py.report.page import rendered
+from n2d2py.report.summary import short_time
 from n2d2py.report.text import decimal, grouped, short_bytes, short_count
 from n2d2py.targets import text_table
 from n2d2py.version import __version__
-
-_LAYER_FIGURES = (
-    ("time µs", "median_us", "less", 2),
-    ("flash bytes", "flash_bytes", "less", 0),
-    ("output bytes", "activation_bytes", "less", 0),
-    ("MACs", "macs", "less", 0),
-    ("SQNR dB", "sqnr_db", "more", 2),
-)
-"""Title, key in the record of a layer, which is better, digits after the point."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +54,7 @@ def _number(value: Any) -> float | None:
     return value
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """A figure of each run as text; `change` says how the last differs from the first, `verdict` whether that is better."""
 
     name: str
@@ -72,80 +63,69 @@ class Figure:
     verdict: str = ""
 
 
+_FIGURES: dict[str, tuple[Callable[[Any], str], str]] = {
+    "score": ("{:.2f}%".format, "more"),
+    "MSE": (partial(decimal, digits=5), "less"),
+    **dict.fromkeys(("RAM", "arena", "stack", "flash", "code", "constants"), (short_bytes, "less")),
+    "latency": (short_time, "less"),
+    **dict.fromkeys(("MACs", "parameters"), (short_count, "")),
+    "layers": (grouped, ""),
+}
+"""By the first word of a figure, its format and which is better."""
+_LAYER_FIGURES = (
+    ("time µs", "median_us", "{:,.2f}".format, "less"),
+    ("flash bytes", "flash_bytes", "{:,.0f}".format, "less"),
+    ("output bytes", "activation_bytes", "{:,.0f}".format, "less"),
+    ("MACs", "macs", "{:,.0f}".format, "less"),
+    ("SQNR dB", "sqnr_db", "{:,.2f}".format, "more"),
+)
+"""Title, key in the record of a layer, format, which is better."""
+
+
 def figures(runs: Sequence[SummarizedRun]) -> list[Figure]:
     """Return the figures that a run has, in a fixed order."""
     names = dict.fromkeys(name for run in runs for name in run.values)
     values = {name: [run.values.get(name) for run in runs] for name in names}
-    return [_figure(name, each) for name, each in values.items() if any(value is not None for value in each)]
+    return [
+        _compared(name, each, *_FIGURES[name.split()[0]])
+        for name, each in values.items()
+        if any(value is not None for value in each)
+    ]
 
 
-def _figure(name: str, values: Sequence[float | None]) -> Figure:
-    texts = tuple("–" if value is None else _text(name, value) for value in values)
+def _compared(name: str, values: Sequence[float | None], form: Callable[[Any], str], better: str) -> Figure:
+    """Return a figure of the runs, of which "more", "less" or neither is better."""
+    texts = tuple("–" if value is None else form(value) for value in values)
     first, last = values[0], values[-1]
-    if len(values) < 2 or first is None or last is None or first == last:
-        return Figure(name, texts, "" if len(values) < 2 or first is None or last is None else "=")
-    better = last > first if name.startswith("score") else last < first
-    if name.startswith("score"):
-        change = f"{last - first:+.2f} points"
-    else:
-        change = f"{100 * (last / first - 1):+.1f}%" if first else f"{last - first:+g}"
-    return Figure(name, texts, change, "" if name in ("layers", "parameters", "MACs") else "better" if better else "worse")
-
-
-def _text(name: str, value: float) -> str:
-    if name.startswith("score"):
-        return f"{value:.2f}%"
-    if name.startswith("MSE"):
-        return decimal(value, 5)
-    if name == "latency":
-        return short_time(value)
-    if name in ("MACs", "parameters"):
-        return short_count(int(value))
-    return grouped(int(value)) if name == "layers" else short_bytes(int(value))
-
-
-@dataclass(frozen=True)
-class LayerPair:
-    """A layer by its name: for each column the texts of both runs, the change and its verdict."""
-
-    name: str
-    kind: str
-    cells: list[tuple[str, str, str, str]]
+    if len(values) < 2 or first is None or last is None:
+        return Figure(name, texts)
+    if first == last:
+        return Figure(name, texts, "=")
+    change = f"{last - first:+.2f}" if better == "more" or not first else f"{100 * (last / first - 1):+.1f}%"
+    return Figure(name, texts, change, "" if not better else "better" if (last > first) == (better == "more") else "worse")
 
 
 def page(first: SummarizedRun, second: SummarizedRun) -> str:
     """Return the page of both runs."""
-    names = list(dict.fromkeys([*first.layers, *second.layers]))
-    rows = [*first.layers.values(), *second.layers.values()]
-    columns = [one for one in _LAYER_FIGURES if any(row.get(one[1]) is not None for row in rows)]
+    layers = {name: (first.layers.get(name, {}), second.layers.get(name, {})) for name in {**first.layers, **second.layers}}
+    columns = [one for one in _LAYER_FIGURES if any(row.get(one[1]) is not None for rows in layers.values() for row in rows)]
+    pairs = {
+        name: (
+            " / ".join(dict.fromkeys(str(row["type"]) for row in rows if row)),
+            [_compared(title, [_number(row.get(key)) for row in rows], form, better) for title, key, form, better in columns],
+        )
+        for name, rows in layers.items()
+    }
     options = [
         (name, first.options.get(name, "–"), second.options.get(name, "–"))
-        for name in dict.fromkeys([*first.options, *second.options])
+        for name in {**first.options, **second.options}
         if first.options.get(name) != second.options.get(name)
     ]
+    both = first, second
     text = rendered(
-        "compare.html.j2",
-        runs=(first, second),
-        figures=figures((first, second)),
-        columns=[one[0] for one in columns],
-        pairs=[_pair(name, first.layers.get(name, {}), second.layers.get(name, {}), columns) for name in names],
-        options=options,
+        "compare.html.j2", runs=both, figures=figures(both), columns=[one[0] for one in columns], pairs=pairs, options=options
     )
     return text if text.endswith("\n") else text + "\n"
-
-
-def _pair(name: str, a: Mapping[str, Any], b: Mapping[str, Any], columns: Sequence[tuple[str, str, str, int]]) -> LayerPair:
-    cells = []
-    for _title, key, wanted, digits in columns:
-        left, right = _number(a.get(key)), _number(b.get(key))
-        texts = ["–" if value is None else f"{value:,.{digits}f}" for value in (left, right)]
-        change, verdict = "", ""
-        if left is not None and right is not None and left != right:
-            change = f"{right - left:+.{digits}f}" if wanted == "more" or not left else f"{100 * (right / left - 1):+.1f}%"
-            verdict = "better" if (right > left) == (wanted == "more") else "worse"
-        cells.append((texts[0], texts[1], change, verdict))
-    kinds = dict.fromkeys(str(row["type"]) for row in (a, b) if row)
-    return LayerPair(name, " / ".join(kinds), cells)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -198,17 +178,12 @@ def _read(folder: Path) -> SummarizedRun:
         summary = json.loads((home / "summary.json").read_text(encoding="utf-8"))
         manifest = home.parent / "manifest.json"
         options = json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else {}
-        return SummarizedRun.read(_title(folder), summary, options)
+        parts = [part for part in folder.resolve().parts if part != "statistics"]
+        return SummarizedRun.read("/".join(parts[-2:]), summary, options)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         what = "statistics/summary.json is missing" if isinstance(error, FileNotFoundError) else "the figures cannot be read"
         remedy = "give a folder written by this version of n2d2py"
-        raise N2D2Error("E730", f"{what}", where=str(folder), remedy=remedy) from error
-
-
-def _title(folder: Path) -> str:
-    """Return the last parts of the path that tell exports apart; the folder of an export alone does not."""
-    parts = [part for part in folder.resolve().parts if part != "statistics"]
-    return "/".join(parts[-2:])
+        raise N2D2Error("E730", what, where=str(folder), remedy=remedy) from error
 
 
 if __name__ == "__main__":

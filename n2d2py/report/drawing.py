@@ -1,8 +1,7 @@
 """Drawings of a network and of a memory plan.
 
-A network is boxes with name, operator, shape and number type, in columns and in the order of execution. An edge to the next
-layer is straight. Other edges share a lane next to the column of their source, one for each tensor. A plan has time to the right
-and addresses upwards.
+A network is boxes with name, operator, shape and number type, in the order of execution. An edge to the next layer is straight.
+Other edges share a lane on the right, one for each tensor. A plan has time to the right and addresses upwards.
 """
 
 from __future__ import annotations
@@ -10,103 +9,63 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from math import ceil
+from itertools import accumulate
+from math import ceil, log2
 
 from n2d2py.figures import Drawing, Svg, number
 from n2d2py.graph import QuantGraph, QuantNode, n2d2_dims
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.naming import shorten
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.pool import Pool
-from n2d2py.report.layers import layer_type, stored_parameters
+from n2d2py.report.layers import kernel_size, layer_type, stored_parameters
 from n2d2py.report.text import grouped, short_bytes
 
 _WIDTH, _LAYER, _PORT = 212.0, 46.0, 34.0
 """Width of the boxes, height of those of layers, and of inputs and outputs, in pixels."""
 _GAP, _MARGIN, _LANE = 22.0, 30.0, 6.0
 """Pixels between rows, around the drawing, and between lanes."""
-_ROWS = 26
-"""Boxes of a column; 1.2 times as many are still one column."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Box:
-    """A box in the drawing; (x, y) is its left upper corner."""
+    """A box in the drawing, from `y` downwards."""
 
-    column: int
     y: float
     height: float
-    x: float = 0.0
 
     @property
     def middle(self) -> float:
         """The y of the centre."""
         return self.y + self.height / 2
 
-    @property
-    def bottom(self) -> float:
-        """The y of the lower edge."""
-        return self.y + self.height
-
 
 class Layout:
-    """Places of boxes of some heights, in order, with edges (from, to) to later boxes; `paths`: their lines and arrows."""
+    """Places of boxes of some heights, one below the other, with edges (from, to) to later boxes; `paths`: lines and arrows."""
 
     def __init__(self, heights: list[float], edges: list[tuple[int, int]]):
-        columns = ceil(len(heights) / _ROWS) if len(heights) > 1.2 * _ROWS else 1
-        rows = ceil(len(heights) / columns)
-        self.boxes = [Box(k // rows, 0.0, height) for k, height in enumerate(heights)]
-        bent = [edge for edge in edges if not self._is_next(*edge)]
-        far = dict.fromkeys(a for a, b in bent if self.boxes[b].column > self.boxes[a].column + 1)
-        self._above = {source: _MARGIN + _LANE * k for k, source in enumerate(far)}
-        for k, box in enumerate(self.boxes):
-            box.y = self.boxes[k - 1].bottom + _GAP if k % rows else _MARGIN + _LANE * len(far)
-        lanes = [self._free_lanes(column, bent) for column in range(columns)]
-        left, self._lane_x = _MARGIN, dict[tuple[int, int], float]()
-        for column, numbers in enumerate(lanes):
-            for box in self.boxes[column * rows : (column + 1) * rows]:
-                box.x = left
-            left += _WIDTH + _MARGIN
-            self._lane_x |= {(column, source): left - _MARGIN / 2 + _LANE * lane for source, lane in numbers.items()}
-            left += _MARGIN + _LANE * (max(numbers.values(), default=-1) + 1)
-        self.width, self.height = left - _MARGIN, max(box.bottom for box in self.boxes) + _MARGIN
-        self.paths = [self._straight(*edge) if self._is_next(*edge) else self._bent(*edge) for edge in edges]
-
-    def _is_next(self, a: int, b: int) -> bool:
-        return b == a + 1 and self.boxes[a].column == self.boxes[b].column
-
-    def _free_lanes(self, column: int, edges: list[tuple[int, int]]) -> dict[int, int]:
-        """Return the lane of each source (box) next to a column, short ones first, such that no two in a lane meet."""
-        spans: dict[int, list[float]] = {}
+        tops = accumulate((height + _GAP for height in heights), initial=_MARGIN)
+        self.boxes = [Box(top, height) for top, height in zip(tops, heights, strict=False)]
+        ends: dict[int, int] = {}
         for a, b in edges:
-            first, last = self.boxes[a].column, max(self.boxes[a].column, self.boxes[b].column - 1)
-            if column in (first, last):
-                ends = self.boxes[a].middle if column == first else 0.0, self.boxes[b].middle if column == last else 0.0
-                spans[a] = [*spans.get(a, ()), *ends]
-        lanes: dict[int, int] = {}
-        occupied: list[list[tuple[float, float]]] = []
-        for source, ends in sorted(spans.items(), key=lambda item: max(item[1]) - min(item[1])):
-            low, high = min(ends), max(ends)
-            free = (k for k, spans in enumerate(occupied) if all(high < begin or end < low for begin, end in spans))
-            lane = next(free, len(occupied))
-            occupied[lane:] = occupied[lane:] or [[]]
-            occupied[lane].append((low, high))
-            lanes[source] = lane
-        return lanes
+            if b != a + 1:
+                ends[a] = max(b, ends.get(a, b))
+        self._lanes: dict[int, int] = {}
+        occupied: list[int] = []  # where each lane is free again
+        for source in sorted(ends):
+            lane = next((k for k, end in enumerate(occupied) if end < source), len(occupied))
+            occupied[lane : lane + 1] = [ends[source]]
+            self._lanes[source] = lane
+        self.width = 2.5 * _MARGIN + _WIDTH + _LANE * len(occupied)
+        self.height = self.boxes[-1].y + self.boxes[-1].height + _MARGIN
+        self.paths = [self._path(*edge) for edge in edges]
 
-    def _straight(self, a: int, b: int) -> tuple[str, str]:
-        x, y = number(self.boxes[a].x + _WIDTH / 2), number(self.boxes[b].y)
-        return f"M{x} {number(self.boxes[a].bottom)}V{y}", f"M{x} {y}l-3.5 -7h7z"
-
-    def _bent(self, a: int, b: int) -> tuple[str, str]:
+    def _path(self, a: int, b: int) -> tuple[str, str]:
         source, target = self.boxes[a], self.boxes[b]
-        path = f"M{number(source.x + _WIDTH)} {number(source.middle)}H{number(self._lane_x[source.column, a])}"
-        if target.column > source.column + 1:
-            path += f"V{number(self._above[a])}H{number(self._lane_x[target.column - 1, a])}"
-        from_left = target.column > source.column
-        x, y = number(target.x if from_left else target.x + _WIDTH), number(target.middle)
-        return f"{path}V{y}H{x}", f"M{x} {y}l{-7 if from_left else 7} -3.5v7z"
+        if b == a + 1:
+            x, y = number(_MARGIN + _WIDTH / 2), number(target.y)
+            return f"M{x} {number(source.y + source.height)}V{y}", f"M{x} {y}l-3.5 -7h7z"
+        x, y, lane = number(_MARGIN + _WIDTH), number(target.middle), number(1.5 * _MARGIN + _WIDTH + _LANE * self._lanes[a])
+        return f"M{x} {number(source.middle)}H{lane}V{y}H{x}", f"M{x} {y}l7 -3.5v7z"
 
 
 def _tensor_text(graph: QuantGraph, tensor: str) -> str:
@@ -119,12 +78,7 @@ def _dims(graph: QuantGraph, tensor: str) -> str:
 
 
 def _operator_text(node: QuantNode) -> str:
-    text = layer_type(node)
-    kernel = (
-        node.params["weights"].shape[2:]
-        if isinstance(node.op, Conv)
-        else (node.op.kernel if isinstance(node.op, Pool) else None)
-    )
+    text, kernel = layer_type(node), kernel_size(node)
     if kernel:
         text += f" {kernel[0]}×{kernel[1]}"
         stride = node.op.stride
@@ -174,7 +128,7 @@ def draw_network(graph: QuantGraph, *, standalone: bool = True) -> Drawing:
 
 
 def _draw_layer(svg: Svg, box: Box, graph: QuantGraph, node: QuantNode) -> None:
-    x, y, out = box.x, box.y, node.outputs[0]
+    x, y, out = _MARGIN, box.y, node.outputs[0]
     macs = int(node.op.macs([graph.shape(name) for name in node.inputs], graph.shape(out), node))
     count = sum(int(array.size) for array in stored_parameters(node))
     title = f"{node.name}: {_operator_text(node)}, {grouped(macs)} MACs, {grouped(count)} parameters"
@@ -186,9 +140,9 @@ def _draw_layer(svg: Svg, box: Box, graph: QuantGraph, node: QuantNode) -> None:
 
 
 def _draw_port(svg: Svg, box: Box, title: str, text: str) -> None:
-    svg.rect(box.x, box.y, _WIDTH, _PORT, "end", _PORT / 2)
-    svg.text(box.x + _WIDTH / 2, box.middle - 3, shorten(title, 24), "name")
-    svg.text(box.x + _WIDTH / 2, box.middle + 10, shorten(text, 34), "info")
+    svg.rect(_MARGIN, box.y, _WIDTH, _PORT, "end", _PORT / 2)
+    svg.text(_MARGIN + _WIDTH / 2, box.middle - 3, shorten(title, 24), "name")
+    svg.text(_MARGIN + _WIDTH / 2, box.middle + 10, shorten(text, 34), "info")
 
 
 _MAP_WIDTH, _MAP_HEIGHT = 1400.0, 430.0
@@ -201,10 +155,7 @@ _LINE = 13.0
 
 def _tick_step(span: int, most: int) -> int:
     """Return the smallest power of two that divides `span` into at most `most` parts."""
-    step = 1
-    while span / step > most:
-        step *= 2
-    return step
+    return 2 ** max(0, ceil(log2(span / most)))
 
 
 def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] = (), *, standalone: bool = False) -> Drawing:
@@ -227,7 +178,7 @@ def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] 
         return foot - address / peak * (foot - _TOP)
 
     svg = Svg(_MAP_WIDTH, _MAP_HEIGHT, "memory", standalone=standalone, title="memory map" if layers else "")
-    rows, marked = {name: row for row, name in enumerate(layers)}, set()
+    rows = {name: row for row, name in enumerate(layers)}
     step = _tick_step(peak, 8)
     for address in range(0, peak + 1, step):
         svg.line(_LEFT, y(address), _MAP_WIDTH - _RIGHT, y(address), "grid")
@@ -243,8 +194,7 @@ def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] 
             where = f"{facts}, {grouped(begin)} to {grouped(end)}" + (", wrapped part" if part else "")
             width, height = x(until) - x(plane.alloc), y(begin) - y(end)
             style, row = f"buffer h{index % _HUES}{' wrapped' if part else ''}", rows.get(layer)
-            mark = "" if row is None or row in marked else f"buffer-{row}"
-            marked.add(row)
+            mark = "" if part else f"buffer-{row}"
             with (
                 nullcontext() if row is None else svg.link(f"layer-{row}", mark, row, f"{where}: go to its layer in the table")
             ):

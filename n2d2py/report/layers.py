@@ -88,6 +88,13 @@ def layer_type(node: QuantNode) -> str:
     return op.kind
 
 
+def kernel_size(node: QuantNode) -> tuple[int, ...]:
+    """Return height and width of the kernel of a convolution or pooling; () for others."""
+    return (
+        node.params["weights"].shape[2:] if isinstance(node.op, Conv) else node.op.kernel if isinstance(node.op, Pool) else ()
+    )
+
+
 def stored_parameters(node: QuantNode) -> list[np.ndarray]:
     """Return the weights, biases and tables of a layer; the multipliers of inputs are part of the code."""
     return [] if isinstance(node.form, Aligned) else list(node.params.values())
@@ -101,13 +108,11 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
     weights = node.params.get("weights")
     stored = stored_parameters(node)
     factors = node.rescale.effective() if node.rescale is not None else None
-    conv = isinstance(op, Conv)
-    kernel = node.params["weights"].shape[2:] if conv else op.kernel if isinstance(op, Pool) else ()
+    conv, kernel = isinstance(op, Conv), kernel_size(node)
     size = sum(int(a.nbytes) for a in stored)
     bits, flash = 0 if weights is None else 8 * weights.itemsize, size
     if choice is not None and choice.weight_bits and weights is not None:
         bits, flash = choice.weight_bits, size - int(weights.nbytes) + choice.weight_bytes
-    window = conv or isinstance(op, Pool)
     return LayerRow(
         node.name,
         layer_type(node),
@@ -127,7 +132,7 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
         float(factors.max()) if factors is not None else None,
         f"{node.clamp[0]}..{node.clamp[1]}" if node.clamp else "",
         _dims(kernel),
-        _dims(op.stride) if window else "",
+        _dims(op.stride) if kernel else "",
         " ".join(map(str, op.pads)) if hasattr(op, "pads") else "",
         _dims(op.dilation) if conv else "",
         str(op.groups) if conv else "",
@@ -274,54 +279,55 @@ def layer_table(data: ReportData, rows: Sequence[LayerRow]) -> list[Column]:
     losses = loss_shares(data.losses)
     compared = {c.layer: c for c in data.comparisons}
 
-    def texts(title: str, tip: str, text: Callable[[LayerRow], str], room: int, found: bool = True) -> list[Column]:
-        cells = [Cell(text(row)) for row in rows]
-        return [Column(title, tip, cells, room, True, found=found)] if any(cell.text for cell in cells) else []
-
-    def figures(
-        title: str, tip: str, values: Sequence[float | None], form: Callable[[float], str], room: int, total: str = ""
+    def column(
+        title: str,
+        tip: str,
+        room: int,
+        values: Sequence[Any],
+        form: Callable[[Any], str] = str,
+        total: str = "",
+        found: bool = True,
     ) -> list[Column]:
-        most = max((value for value in values if value is not None), default=0.0)
-        if all(value is None for value in values):
-            return []
+        """Return the column of these values, with bars if they are numbers; none without values."""
+        known = [value for value in values if value not in (None, "")]
+        is_text = bool(known) and isinstance(known[0], str)
+        most = 0.0 if is_text else max(known, default=0.0)
         cells = [Cell("") if value is None else Cell(form(value), 100 * value / most if most > 0 else None) for value in values]
-        return [Column(title, tip, cells, room, total=total)]
+        return [Column(title, tip, cells, room, is_text, total, found)] if known else []
 
-    def counts(title: str, tip: str, name: str, room: int, total: bool = True) -> list[Column]:
-        values = [getattr(row, name) for row in rows]
-        return figures(title, tip, values, lambda value: grouped(int(value)), room, grouped(sum(values)) if total else "")
+    def of(name: str) -> list[Any]:
+        return [getattr(row, name) for row in rows]
+
+    def counts(title: str, tip: str, room: int, name: str) -> list[Column]:
+        return column(title, tip, room, of(name), grouped, grouped(sum(of(name))))
 
     spent = [times[k].median_us if k in times else None for k in range(len(rows))]
     limits = [times[k].limit if k in times else None for k in range(len(rows))]
+    sets = [(row.instruction_sets or "all") if row.implementation else "" for row in rows]
     return [
-        *texts("type", "operator", lambda row: row.type, 2),
-        *texts("output", "width × height × channels", lambda row: row.output_dims, 2),
-        *counts("MACs", "multiply-accumulates", "macs", 2),
-        *counts("flash bytes", "weights, biases and tables as stored", "flash_bytes", 1),
-        *(counts("before packing", _UNPACKED, "parameter_bytes", 2) if sums.flash_bytes != sums.parameter_bytes else ()),
-        *counts("output bytes", "bytes of the output", "activation_bytes", 3, total=False),
-        *figures("time µs", "median, measured on this machine", spent, "{:.2f}".format, 1, f"{took:.2f}"),
-        *figures("limit %", _LIMIT, limits, "{:.1f}".format, 3),
+        *column("type", "operator", 2, of("type")),
+        *column("output", "width × height × channels", 2, of("output_dims")),
+        *counts("MACs", "multiply-accumulates", 2, "macs"),
+        *counts("flash bytes", "weights, biases and tables as stored", 1, "flash_bytes"),
+        *(counts("before packing", _UNPACKED, 2, "parameter_bytes") if sums.flash_bytes != sums.parameter_bytes else ()),
+        *column("output bytes", "bytes of the output", 3, of("activation_bytes"), grouped),
+        *column("time µs", "median, measured on this machine", 1, spent, "{:.2f}".format, f"{took:.2f}"),
+        *column("limit %", _LIMIT, 3, limits, "{:.1f}".format),
         *_noise([compared[row.name].sqnr_db if row.name in compared else None for row in rows]),
-        *figures("loss %", _LOSS, [losses.get(row.name) for row in rows], "{:.1f}".format, 3),
-        *texts(
-            "types",
-            "inputs × weights → output",
-            lambda row: f"{row.input_types}{' × ' + row.weight_type if row.weight_type else ''} → {row.output_type}",
-            3,
-        ),
-        *texts("input", "width × height × channels", lambda row: row.input_dims, 4),
-        *texts("inputs", "layers that are read", lambda row: row.inputs, 4, False),
-        *counts("parameters", "weights, biases, table entries", "parameters", 4),
-        *texts("kernel", "height × width", lambda row: row.kernel, 4),
-        *texts("stride", "vertical × horizontal", lambda row: row.stride, 4),
-        *texts("pads", "top left bottom right", lambda row: row.pads, 4),
-        *texts("accumulator", "type of the sums", lambda row: row.accumulator, 4),
-        *texts("scale", "real value of a step of the output", lambda row: decimal(row.output_scale, 5), 4),
-        *texts("rescale", "factor from sums to the output", lambda row: rescale_text(row, " … "), 4),
-        *texts("runs in", "kernel of the layer", lambda row: row.implementation, 4),
-        *texts("on", _SETS, lambda row: (row.instruction_sets or "all") if row.implementation else "", 4),
-        *texts("why", "why that kernel", lambda row: row.why, 4, False),
+        *column("loss %", _LOSS, 3, [losses.get(row.name) for row in rows], "{:.1f}".format),
+        *column("types", "inputs * weights -> output", 3, [_types(row) for row in rows]),
+        *column("input", "width × height × channels", 4, of("input_dims")),
+        *column("inputs", "layers that are read", 4, of("inputs"), found=False),
+        *counts("parameters", "weights, biases, table entries", 4, "parameters"),
+        *column("kernel", "height × width", 4, of("kernel")),
+        *column("stride", "vertical × horizontal", 4, of("stride")),
+        *column("pads", "top left bottom right", 4, of("pads")),
+        *column("accumulator", "type of the sums", 4, of("accumulator")),
+        *column("scale", "real value of a step of the output", 4, [decimal(row.output_scale, 5) for row in rows]),
+        *column("rescale", "factor from sums to the output", 4, [rescale_text(row, " … ") for row in rows]),
+        *column("runs in", "kernel of the layer", 4, of("implementation")),
+        *column("on", _SETS, 4, sets),
+        *column("why", "why that kernel", 4, of("why"), found=False),
     ]
 
 

@@ -1,24 +1,38 @@
-"""`report.html`: one file that shows everything, without any other file or host."""
+"""The files of `statistics/`, with `report.html`: one file that shows everything, without any other file or host."""
 
 from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from n2d2py.arithmetic.thresholds import CLIPPING_MODES
-from n2d2py.report.bits import bits_text, draw_front, packing_text
-from n2d2py.report.calibration import CANDIDATE_CLASSES, TensorRange, draw_histogram
-from n2d2py.report.comparison import WEAK_DB, draw_levels, draw_sqnr, identical_word, inline_picture
+from n2d2py.files import json_text, write_text
+from n2d2py.memory.format import write_memory_files
+from n2d2py.report.bits import bits_csv, bits_text, draw_front, packing_text
+from n2d2py.report.calibration import CANDIDATE_CLASSES, TensorRange, draw_histogram, tensor_ranges, write_calibration
+from n2d2py.report.comparison import (
+    WEAK_DB,
+    comparison_csv,
+    comparison_text,
+    draw_levels,
+    draw_sqnr,
+    identical_word,
+    inline_picture,
+    levels_csv,
+    worst_csv,
+    worst_text,
+)
 from n2d2py.report.data import ReportData
 from n2d2py.report.drawing import draw_memory, draw_network
-from n2d2py.report.in_float import float_layers_in, float_shares
-from n2d2py.report.layers import LayerRow, layer_table, totals
-from n2d2py.report.overview import latency_bars, loss_bars, tiles
+from n2d2py.report.in_float import float_layers_csv, float_layers_in, float_layers_text, float_shares
+from n2d2py.report.layers import LayerRow, layer_rows, layer_table, layers_csv, layers_text, totals
 from n2d2py.report.pipeline import shown_stages
+from n2d2py.report.summary import latency_bars, loss_bars, summary, tiles
 from n2d2py.report.text import decimal, grouped, short_bytes, short_count
 from n2d2py.resources import folder, templates
 from n2d2py.targets import Score, ScoreRow, class_metrics, score_columns, score_lines
@@ -41,7 +55,6 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
         tiles=tiles(data, rows),
         times=latency_bars(data, rows),
         losses=loss_bars(data, rows),
-        more=_more(data),
         front=draw_front(data.search, standalone=False) if data.search else "",
         bits=bits_text(data.search) if data.search else "",
         layers=layer_table(data, rows),
@@ -65,21 +78,6 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
     return page.rstrip("\n") + "\n"
 
 
-_MEASURED = (
-    ("The score of the compiled export", "-test", lambda data: data.scores),
-    ("The time of each layer", "-latency 100", lambda data: data.latency),
-    ("The accuracy that each layer costs", "-sensitivity 10", lambda data: data.losses or data.qgraph.bits < 0),
-    ("Every layer, float against integers and compiled", "-compare 10", lambda data: data.comparisons),
-)
-"""Measurements with their option, and whether a report has them."""
-
-
-def _more(data: ReportData) -> list[tuple[str, str]]:
-    if not data.command:
-        return []
-    return [(what, f"{data.command} {option}") for what, option, has_measured in _MEASURED if not has_measured(data)]
-
-
 def _targets(data: ReportData) -> list[dict[str, Any]]:
     """Per target: its table of scores, and the details of the score nearest to what is deployed."""
     pictures = {number: inline_picture(data.contract.red_first(image)) for number, image in data.images.items()}
@@ -99,7 +97,6 @@ def _details(score: Score, pictures: Mapping[int, str]) -> dict[str, Any]:
     return {
         "confusion": draw_confusion(score, standalone=False) if score.count > 0 and 0 < len(classes) <= DRAWN_CLASSES else "",
         "classes": len(classes),
-        "frequent": frequent_confusions(confusion, classes) if len(classes) else [],
         "misses": [
             {
                 "miss": one,
@@ -143,14 +140,6 @@ def _planes(data: ReportData) -> list[dict[str, Any]]:
     return [{"name": name, "plane": one, "view": is_view, "parts": one.intervals()} for name, one, is_view in planes]
 
 
-def frequent_confusions(confusion: np.ndarray, classes: tuple[str, ...], most: int = 15) -> list[tuple[str, str, int, float]]:
-    """(label, taken for, count, share of the label), most frequent first, then in the order of the classes."""
-    totals = confusion.sum(axis=1)
-    wrong = [(int(label), int(estimated)) for label, estimated in np.argwhere(confusion) if label != estimated]
-    wrong.sort(key=lambda cell: -int(confusion[cell]))
-    return [(classes[a], classes[b], int(confusion[a, b]), float(confusion[a, b] / totals[a])) for a, b in wrong[:most]]
-
-
 # ---- pages from templates: one file each, whose own style and script are the only ones that it allows ----
 def rendered(name: str, **values: Any) -> str:
     """Return the page of a template in export_templates/report.
@@ -178,3 +167,42 @@ def _icon() -> str:
     for k, top in enumerate((9, 5, 2)):
         image[top:14, 2 + 4 * k : 5 + 4 * k] = (47, 107, 189)
     return inline_picture(image)
+
+
+def write_report(data: ReportData, folder: Path) -> None:
+    """Write all files of a report into `folder` (the export's `statistics`); equal data give equal bytes.
+
+    layers.csv, layers.txt, float_layers.csv and .txt where an integer network has such, summary.json, report.html; calibration/
+    (ranges and histograms); memory/ with a plan, packed_activations.txt there where tensors are packed; bits/ with a search for
+    bits; graph/network.svg and graph.json; compare.txt, compare.csv, compare_levels.csv and compare_stimuli.csv with
+    comparisons.
+    """
+    rows = layer_rows(data.qgraph, data.kernels)
+    ranges = tensor_ranges(data)
+    write_text(folder / "layers.csv", layers_csv(rows))
+    write_text(folder / "layers.txt", layers_text(rows))
+    in_float = float_layers_in(data.qgraph, data.graph)
+    if in_float:
+        write_text(folder / "float_layers.csv", float_layers_csv(in_float))
+        write_text(folder / "float_layers.txt", float_layers_text(in_float))
+    write_text(folder / "summary.json", json_text(summary(data, rows)))
+    if ranges:
+        write_calibration(folder / "calibration", ranges)
+    if data.problem is not None and data.plan is not None:
+        write_memory_files(folder / "memory", data.problem, data.plan)
+        draw_memory(data.problem, data.plan, standalone=True).save(folder / "memory" / "memory_mapping.svg")
+    if packing := packing_text(data.qgraph):
+        write_text(folder / "memory" / "packed_activations.txt", packing)
+    draw_network(data.qgraph).save(folder / "graph" / "network.svg")
+    write_text(folder / "graph" / "graph.json", json_text(data.qgraph.dump()))
+    if data.search is not None:
+        write_text(folder / "bits" / "front.txt", bits_text(data.search))
+        write_text(folder / "bits" / "front.csv", bits_csv(data.search))
+        draw_front(data.search).save(folder / "bits" / "front.svg")
+    if data.comparisons:
+        worst = "\n" + worst_text(data.stimuli) if data.stimuli else ""
+        write_text(folder / "compare.txt", comparison_text(data.comparisons) + worst)
+        write_text(folder / "compare_levels.csv", levels_csv(data.comparisons))
+        write_text(folder / "compare_stimuli.csv", worst_csv(data.stimuli))
+        write_text(folder / "compare.csv", comparison_csv(data.comparisons))
+    write_text(folder / "report.html", report_page(data, rows, ranges))

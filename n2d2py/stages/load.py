@@ -16,9 +16,9 @@ from n2d2py.arithmetic.frame import read_frame
 from n2d2py.contracts.ini import WeightStore, has_quantized_training, open_weights, refuse_quantized_training
 from n2d2py.contracts.ini.recipes import unignore_training_keys
 from n2d2py.data.database import empty_database, has_database
-from n2d2py.data.database.arrays import RandomItems, read_arrays
+from n2d2py.data.database.arrays import read_arrays
 from n2d2py.data.input_data import InputData, open_data
-from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
+from n2d2py.data.labels import LabelsMapping, read_labels_mapping
 from n2d2py.data.multi_input import open_multi_input
 from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.data.provider import build_provider, read_environment, write_pre_samples
@@ -323,7 +323,7 @@ class _IniStimuli:
             "\n".join(steps),
             learned=provider.training_stimuli if options.training == "now" and "Learn" in sets else None,
             draws=provider.draws,
-            random=options.data is None and isinstance(provider.database.items, RandomItems),
+            random=options.data is None and provider.database.type == "Random_Database",
         )
         return data if options.data is None else self._with_given(data, open_data(options.data))
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.arithmetic.audio import AudioSource
-from n2d2py.data.decode import read_samples
+from n2d2py.data.decode import read_lines, read_samples
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.data.text import read_lines
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.postprocessing import Detector, PostProcessor, parse_post
@@ -21,8 +20,7 @@ from n2d2py.runtime import Network
 from n2d2py.runtime.simulator import ends
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.targets import Score
-from n2d2py.targets.boxes import Boxes
-from n2d2py.targets.words import Words
+from n2d2py.targets.detections import Boxes, Words
 
 DETECTIONS, WORDS = "detections", "words"
 """Names of the scores in the place of a target's."""

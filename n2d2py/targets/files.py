@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.files import file_names, json_text, write_text
-from n2d2py.targets.boxes import Boxes
+from n2d2py.targets.detections import Boxes, Words
 from n2d2py.targets.plots import DRAWN_CLASSES, draw_class_scores, draw_confusion, draw_curve, write_segmentation
 from n2d2py.targets.score import Score, class_metrics
 from n2d2py.targets.table import score_lines
-from n2d2py.targets.words import Words
 
 
 def target_folder_name(target: str) -> str:
@@ -38,7 +37,7 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
         (home / tag).mkdir(exist_ok=True)
         _write_lines(home / tag / "classif.json", [json_text(_sample_records(score)).rstrip()])
     if score.errors is not None:
-        lines = [f"# {line}" for line in score_lines(score)] + ["# stimulus label mse name"]
+        lines = [*_heading(score), "# stimulus label mse name"]
         lines += [
             f"{index} {label} {error:.9g} {_quoted(name)}"
             for index, label, error, name in zip(score.indices, score.labels, score.errors, score.names, strict=True)
@@ -60,23 +59,31 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
     if score.count:
         _write_lines(home / f"ConfusionMatrix_{tag}.dat", _confusion_lines(score))
         _write_lines(home / f"ConfusionMatrix_{tag}_score.dat", _class_lines(score))
-        _write_lines(home / f"Success_{tag}.dat", _success_lines(score))
         if score.pixels is None:
             _write_lines(home / f"Misclassified_{tag}.dat", _misclassified_lines(score))
+        _write_success(home / f"Success_{tag}", score, 1, "recognition rate")
         if score.topn is not None:
-            _write_lines(home / f"SuccessTopN_{tag}.dat", _success_lines(score, score.top_n))
-        _draw_plots(home, score, tag)
+            _write_success(home / f"SuccessTopN_{tag}", score, score.top_n, f"top-{score.top_n} recognition rate")
+        if len(score.classes) <= DRAWN_CLASSES:
+            draw_confusion(score).save(home / f"ConfusionMatrix_{tag}.svg")
+            draw_class_scores(score).save(home / f"ConfusionMatrix_{tag}_score.svg")
     return home
 
 
-def _draw_plots(home: Path, score: Score, tag: str) -> None:
-    draw_curve(100 * _running_rates(score)[2], "recognition rate").save(home / f"Success_{tag}.svg")
-    if score.topn is not None:
-        what = f"top-{score.top_n} recognition rate"
-        draw_curve(100 * _running_rates(score, score.top_n)[2], what).save(home / f"SuccessTopN_{tag}.svg")
-    if len(score.classes) <= DRAWN_CLASSES:
-        draw_confusion(score).save(home / f"ConfusionMatrix_{tag}.svg")
-        draw_class_scores(score).save(home / f"ConfusionMatrix_{tag}_score.svg")
+def _write_success(path: Path, score: Score, top: int, what: str) -> None:
+    """Write hits (for a segmentation, shares of correct pixels) and running rate of the counted samples, .dat and .svg."""
+    if score.pixels is not None:
+        counted = np.flatnonzero(score.pixels.counted)
+        hits, sizes = score.pixels.hits[counted], score.pixels.counted[counted]
+    else:
+        counted = np.flatnonzero(score.ranks >= 0)
+        hits, sizes = (score.ranks[counted] < top).astype(np.int64), np.ones(len(counted), np.int64)
+    rates = np.cumsum(hits) / np.cumsum(sizes)
+    rows = zip(score.indices[counted], hits / sizes, rates, strict=True)
+    _write_lines(
+        path.with_name(f"{path.name}.dat"), ["# stimulus hit rate", *(f"{i} {hit:.6g} {rate:.6f}" for i, hit, rate in rows)]
+    )
+    draw_curve(100 * rates, what).save(path.with_name(f"{path.name}.svg"))
 
 
 def _sample_records(score: Score) -> list[dict]:
@@ -97,6 +104,10 @@ def _write_lines(path: Path, lines: list[str]) -> None:
     write_text(path, "\n".join(lines) + "\n")
 
 
+def _heading(score: Score) -> list[str]:
+    return [f"# {line.strip()}" for line in score_lines(score)]
+
+
 def _quoted(name: str) -> str:
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
@@ -110,8 +121,7 @@ def _classification_lines(score: Score) -> list[str]:
 
 
 def _confusion_lines(score: Score) -> list[str]:
-    lines = [f"# {line.strip()}" for line in score_lines(score)]
-    lines += [f"# class {k} {_quoted(name)}" for k, name in enumerate(score.classes)]
+    lines = _heading(score) + [f"# class {k} {_quoted(name)}" for k, name in enumerate(score.classes)]
     lines.append("# label estimated count share")
     totals = score.confusion.sum(axis=1)
     for label, estimated in np.argwhere(score.confusion):
@@ -121,7 +131,7 @@ def _confusion_lines(score: Score) -> list[str]:
 
 
 def _detection_lines(score: Score, boxes: Boxes) -> list[str]:
-    lines = [f"# {line}" for line in score_lines(score)]
+    lines = _heading(score)
     for label, each in boxes.precisions.items():
         name = _quoted(score.classes[label]) if label < len(score.classes) else str(label)
         lines.append(f"# class {label} {name}: AP {each.mean():.4f}, at an IoU of 0.5 {each[0]:.4f}")
@@ -135,7 +145,7 @@ def _detection_lines(score: Score, boxes: Boxes) -> list[str]:
 
 
 def _word_lines(score: Score, words: Words) -> list[str]:
-    lines = [*(f"# {line}" for line in score_lines(score)), "# spoken words, decided words, name"]
+    lines = [*_heading(score), "# spoken words, decided words, name"]
     for name, *each in zip(score.names, words.spoken, words.detected, strict=True):
         spoken, detected = (_quoted(" ".join(score.classes[label] for label in labels)) for labels in each)
         lines.append(f"{spoken} {detected} {_quoted(name)}")
@@ -146,22 +156,6 @@ def _misclassified_lines(score: Score) -> list[str]:
     missed = score.misclassified
     rows = (f"{one.index} {one.label} {one.estimated} {one.value:.7g} {_quoted(one.name)}" for one in missed)
     return ["# stimulus label estimated value name", *rows]
-
-
-def _running_rates(score: Score, top: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return positions, hits (share of correct pixels for a segmentation) and running rate of the counted samples."""
-    if score.pixels is not None:
-        counted = np.flatnonzero(score.pixels.counted)
-        hits, sizes = score.pixels.hits[counted], score.pixels.counted[counted]
-        return counted, hits / sizes, np.cumsum(hits) / np.cumsum(sizes)
-    counted = np.flatnonzero(score.ranks >= 0)
-    hits = (score.ranks[counted] < top).astype(np.int64)
-    return counted, hits, np.cumsum(hits) / np.arange(1, len(hits) + 1)
-
-
-def _success_lines(score: Score, top: int = 1) -> list[str]:
-    rates = zip(*_running_rates(score, top), strict=True)
-    return ["# stimulus hit rate", *(f"{score.indices[i]} {hit:.6g} {rate:.6f}" for i, hit, rate in rates)]
 
 
 def _class_lines(score: Score) -> list[str]:

@@ -7,9 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from n2d2py.targets.boxes import Boxes
+from n2d2py.targets.detections import Boxes, Words
 from n2d2py.targets.pixels import Pixels
-from n2d2py.targets.words import Words
 
 
 @dataclass(frozen=True)
@@ -32,24 +31,14 @@ class Metrics:
 def class_metrics(confusion: np.ndarray) -> list[Metrics]:
     """Return the metrics of each class of a confusion matrix (K, K): rows are labels, columns estimates."""
     matrix = np.asarray(confusion, np.float64)
-    true_positive = np.diag(matrix)
-    false_negative = matrix.sum(axis=1) - true_positive
-    false_positive = matrix.sum(axis=0) - true_positive
-    total = matrix.sum()
-    true_negative = total - true_positive - false_negative - false_positive
+    tp, total = np.diag(matrix), matrix.sum()
+    fn, fp = matrix.sum(axis=1) - tp, matrix.sum(axis=0) - tp
+    tn = total - tp - fn - fp
     with np.errstate(invalid="ignore", divide="ignore"):
-        sensitivity = true_positive / (true_positive + false_negative)
-        specificity = true_negative / (true_negative + false_positive)
-        columns = (
-            sensitivity,
-            specificity,
-            true_positive / (true_positive + false_positive),
-            (true_positive + true_negative) / total,
-            2 * true_positive / (2 * true_positive + false_positive + false_negative),
-            sensitivity + specificity - 1,
-            true_positive / (true_positive + false_positive + false_negative),
-        )
-    return [Metrics(*(float(column[k]) for column in columns)) for k in range(len(matrix))]
+        recall, specificity = tp / (tp + fn), tn / (tn + fp)
+        precision, accuracy, f1, iu = tp / (tp + fp), (tp + tn) / total, 2 * tp / (2 * tp + fp + fn), tp / (tp + fp + fn)
+        rows = np.transpose([recall, specificity, precision, accuracy, f1, recall + specificity - 1, iu])
+    return [Metrics(*row) for row in rows.tolist()]
 
 
 def mean_metrics(confusion: np.ndarray) -> Metrics | None:

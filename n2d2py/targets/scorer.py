@@ -18,14 +18,10 @@ from n2d2py.targets.pixels import Pixels, SegmentedSample, count_pixels, fit_lab
 from n2d2py.targets.score import Score
 from n2d2py.targets.target import ScoreTarget
 
-_AXES = "NCHW"
-
 
 @dataclass(frozen=True)
 class StoredTensors:
     """Files of a folder, by name: text (numbers, # comments), .npy, or .bin (float32, little-endian).
-
-    All files have the tensors of equally many samples; only the last one may have fewer.
 
     Attributes:
         folder, matching: folder and pattern of the files, with * and ?.
@@ -45,42 +41,41 @@ class StoredTensors:
 
         Raises: E455 for a missing folder or file, a missing sample, or a file that is unreadable or of another size.
         """
-        if not self.folder.is_dir():
-            what = f"DataPath={self.folder} is not a folder"
-            raise N2D2Error("E455", what, where=self.where, remedy="give the folder with the tensors")
-        files = sorted(path for path in self.folder.iterdir() if path.is_file() and wildcard_match(self.matching, path.name))
-        if not files:
-            what = f"{self.folder} contains no file {self.matching}"
-            raise N2D2Error("E455", what, where=self.where, remedy="correct DataPath and Matching")
-        size = int(np.prod(shape))
-        each = max(_read(files[0]).size // size, 1)
-        result = np.empty((len(indices), *shape))
-        for row, index in enumerate(int(index) for index in indices):
-            if index // each >= len(files):
-                what = f"{self.folder} contains {len(files)} files of {each} tensors, but none for sample {index}"
-                raise N2D2Error("E455", what, where=self.where, remedy="use -nb-test with the number of stored samples")
-            result[row] = self._tensor(files[index // each], index % each, shape, size)
-        return result
-
-    def _tensor(self, file: Path, place: int, shape: tuple[int, ...], size: int) -> np.ndarray:
-        values = _read(file)
-        if values.size > size and values.size % size != 0 and not values[size:].any():
-            values = values[:size]  # a vector written as a padded matrix
-        if values.size % size or (place + 1) * size > values.size:
-            what = f"{file.name} contains {values.size} values, but the layer has {size} ({'x'.join(map(str, shape))})"
-            raise N2D2Error("E455", what, where=self.where, remedy="correct the layer or TargetFormat")
-        flat = values[place * size : (place + 1) * size]
+        tensors = _read_tensors(self, shape)
+        if (most := int(indices.max(initial=-1))) >= len(tensors):
+            what = f"{self.folder} contains {len(tensors)} tensors, but none for sample {most}"
+            raise N2D2Error("E455", what, where=self.where, remedy="use -nb-test with the number of stored samples")
         if len(shape) != 3:
-            return flat.reshape(shape)
-        sizes = dict(zip("CHW", shape, strict=True))
-        if self.transposed:
-            sizes["H"], sizes["W"] = sizes["W"], sizes["H"]
-        inner = [axis for axis in self.order if axis != "N"]
-        tensor = flat.reshape([sizes[axis] for axis in inner]).transpose([inner.index(axis) for axis in "CHW"])
-        return tensor.transpose(0, 2, 1) if self.transposed else tensor
+            return tensors[indices].reshape(-1, *shape)
+        swapped = str.maketrans("HW", "WH") if self.transposed else {}
+        axes, sizes = self.order.replace("N", "").translate(swapped), dict(zip("CHW", shape, strict=True))
+        stored = tensors[indices].reshape(-1, *(sizes[axis] for axis in axes))
+        return stored.transpose(0, *(1 + axes.index(axis) for axis in "CHW"))
 
 
 @lru_cache(1)
+def _read_tensors(stored: StoredTensors, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the tensors of all files, in the order of their names, float64 (n, values)."""
+    if not stored.folder.is_dir():
+        what = f"DataPath={stored.folder} is not a folder"
+        raise N2D2Error("E455", what, where=stored.where, remedy="give the folder with the tensors")
+    paths = sorted(stored.folder.iterdir())
+    files = [path for path in paths if path.is_file() and wildcard_match(stored.matching, path.name)]
+    if not files:
+        what = f"{stored.folder} contains no file {stored.matching}"
+        raise N2D2Error("E455", what, where=stored.where, remedy="correct DataPath and Matching")
+    size, parts = prod(shape), []
+    for file in files:
+        values = _read(file)
+        if values.size > size and values.size % size and not values[size:].any():
+            values = values[:size]  # a vector written as a padded matrix
+        if values.size % size:
+            what = f"{file.name} contains {values.size} values, but the layer has {size} ({'x'.join(map(str, shape))})"
+            raise N2D2Error("E455", what, where=stored.where, remedy="correct the layer or TargetFormat")
+        parts.append(values.reshape(-1, size))
+    return np.concatenate(parts)
+
+
 def _read(file: Path) -> np.ndarray:
     try:
         if file.suffix == ".npy":
@@ -126,7 +121,7 @@ class Scorer:
             what = f"Type={target.kind} is not supported by -test"
             raise N2D2Error("E220", what, where=target.location, remedy="use TargetScore, or export without -test")
         self.target = target
-        _read.cache_clear()
+        _read_tensors.cache_clear()
         self._stored = None if target.stored is None else StoredTensors(*target.stored, target.location)
         self._classes = tuple(classes)
         self._type = type

@@ -84,24 +84,20 @@ def _difference(base: Score, other: Score) -> str:
     if base.errors is not None and other.errors is not None:
         before = float(base.errors[left].mean()) if left.size else 0.0
         return f"{100 * (float(other.errors[right].mean()) / before - 1):+.2f}%" if before > 0 else "-"
-    if base.detections is not None and other.detections is not None:
-        both = [
-            score.detections.of(where).percent
-            for score, where in ((base, left), (other, right))
-            if score.detections is not None
-        ]
-        return "-" if both[0] is None or both[1] is None else f"{both[1] - both[0]:+.2f}"
-    if base.pixels is not None and other.pixels is not None:
-        rates = [
-            float(pixels.hits[where].sum() / max(pixels.counted[where].sum(), 1))
-            for pixels, where in ((base.pixels, left), (other.pixels, right))
-        ]
-        return f"{100 * (rates[1] - rates[0]):+.2f}"
-    counted = (base.ranks[left] >= 0) & (other.ranks[right] >= 0)
-    if not counted.any():
-        return "-"
-    hits = [float(np.mean(score.ranks[where][counted] == 0)) for score, where in ((base, left), (other, right))]
-    return f"{100 * (hits[1] - hits[0]):+.2f}"
+    if base.detections is None and base.pixels is None:
+        counted = (base.ranks[left] >= 0) & (other.ranks[right] >= 0)
+        left, right = left[counted], right[counted]
+    before, after = _rate(base, left), _rate(other, right)
+    return "-" if before is None or after is None else f"{after - before:+.2f}"
+
+
+def _rate(score: Score, where: np.ndarray) -> float | None:
+    """Return the main metric over the samples at these positions, in percent."""
+    if score.detections is not None:
+        return score.detections.of(where).percent
+    if score.pixels is not None:
+        return 100 * float(score.pixels.hits[where].sum() / max(score.pixels.counted[where].sum(), 1))
+    return 100 * float(np.mean(score.ranks[where] == 0)) if len(where) else None
 
 
 def score_columns(rows: Sequence[ScoreRow]) -> tuple[list[str], list[list[str]], str]:

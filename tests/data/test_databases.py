@@ -10,6 +10,8 @@ from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import read_database
+from n2d2py.data.database.arrays import read_arrays
+from n2d2py.data.input_data import InputData
 
 
 @pytest.fixture
@@ -151,7 +153,7 @@ def test_idx_damages(idx_folder, read):
 
 def test_idx_says_what_is_declared(tmp_path, idx_folder, read):
     _idx(tmp_path / "t10k-images-idx3-ubyte", np.zeros((2, 2, 2), np.uint8))
-    assert "t10k-labels-idx1-ubyte 4 labels" in error_line(read, "MNIST_IDX", DataPath=".")
+    assert "contains 2 stimuli, but t10k-labels-idx1-ubyte" in error_line(read, "MNIST_IDX", DataPath=".")
     path = tmp_path / "t10k-images-idx3-ubyte"
     path.write_bytes(path.read_bytes() + b"x")
     assert "2x2x2 = 8 bytes" in error_line(read, "MNIST_IDX", DataPath=".")
@@ -263,7 +265,7 @@ def test_numpy(tmp_path, save, read):
 def test_numpy_stored_without_compression_is_mapped(tmp_path, read):
     np.savez(tmp_path / "d.npz", x=np.ones((4, 2, 2), np.float64), y=np.zeros(4))
     database = read("Numpy", DataPath="d.npz")
-    assert isinstance(database.items.array, np.memmap)
+    assert isinstance(read_arrays(InputData(tmp_path / "d.npz"))[0], np.memmap)
     assert database.items.read(0).dtype == np.float32
 
 

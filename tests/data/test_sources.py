@@ -170,14 +170,6 @@ def test_a_folder_with_a_file_for_each_input(tmp_path):
     assert stimuli.labels.tolist() == [-1] * 5
 
 
-def test_a_folder_with_a_file_for_each_stimulus(tmp_path):
-    for index in range(5):
-        np.savez(tmp_path / f"s{index}.npz", **{"left:0": LEFT[index : index + 1], "right": RIGHT[index]})
-    stimuli = open_multi_input(tmp_path, INPUTS)
-    np.testing.assert_array_equal(values(stimuli), WANTED)
-    assert stimuli.names[2] == "s2.npz"
-
-
 def test_bytes_are_scaled_to_the_input_range(tmp_path):
     np.savez(tmp_path / "d.npz", **{"left:0": np.full((1, 2, 1, 3), 255, np.uint8), "right": np.ones((1, 4), np.float32)})
     assert values(open_multi_input(tmp_path / "d.npz", INPUTS, (-1.0, 3.0))).tolist() == [[3.0] * 6 + [1.0] * 4]

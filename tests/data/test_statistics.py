@@ -45,7 +45,7 @@ def test_of_images_of_different_sizes_and_of_none():
     found = compute_statistics(images, True, True)
     assert (found.mean, found.mean_data, found.deviation_data) == (2.2, None, None)
     assert str(found) == (
-        f"2 stimuli, width 3 to 4, height 1 to 2, channels 1, values 1 to 4, mean 2.2, standard deviation {np.sqrt(2.16):g}"
+        f"2 stimuli, 3x1x1 to 4x2x1 (width, height, channels), values 1 to 4, mean 2.2, standard deviation {np.sqrt(2.16):g}"
     )
     assert compute_statistics([]) is None
 

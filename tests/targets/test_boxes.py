@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 
-from n2d2py.targets.boxes import Boxes
+from n2d2py.targets.detections import Boxes
 
 
 def drawn(seed: int, images: int = 12) -> Boxes:

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from n2d2py.targets.words import Words
+from n2d2py.targets.detections import Words
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database import annotated, arrays, directory, idx, labelled, tables
-from n2d2py.data.database.base import SETS, ConcatItems, Context, Database, data_path, load
+from n2d2py.data.database import annotated, arrays, directory, idx, labelled
+from n2d2py.data.database.base import SETS, Context, Database, concat_items, data_path, load
 from n2d2py.data.database.base import database_schemas as _type_schemas
 from n2d2py.data.database.selection import STEPS
-from n2d2py.data.text import read_lines
+from n2d2py.data.decode import read_lines
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import COVERED, Document, Key, Kind, Schema, Values, resolve_path
 
@@ -23,7 +23,7 @@ def database_schemas() -> list[Schema]:
 
 def empty_database(label_names: tuple[str, ...] = ()) -> Database:
     """Return a database without stimuli."""
-    return Database(ConcatItems([]), np.zeros(0, np.int64), label_names)
+    return Database(concat_items([]), np.zeros(0, np.int64), label_names)
 
 
 def has_database(document: Document) -> bool:

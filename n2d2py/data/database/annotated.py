@@ -18,14 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, FileItems, Partition, data_path, fraction, register
+from n2d2py.data.database.base import Context, Database, Partition, data_path, file_items, fraction, fraction_keys, register
 from n2d2py.data.database.directory import FileSelection, list_directory
-from n2d2py.data.database.selection import SlicedItems, Tile
-from n2d2py.data.decode import picture_size, read_stimulus
-from n2d2py.data.text import parse_lines, read_lines
+from n2d2py.data.database.selection import Tile, sliced_items
+from n2d2py.data.decode import parse_lines, picture_size, read_lines, read_stimulus
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import read_regular
-from n2d2py.ini import REQUIRED, Key, Kind, Values, keys
+from n2d2py.ini import REQUIRED, Key, Kind, Values
 
 Points = Sequence[tuple[float, float]]
 """Corners (x, y) of a region, with its boundary."""
@@ -36,28 +35,27 @@ _FAR = 1e6
 """Limit of the distance of a corner from the image, in pixels."""
 
 
-@dataclass(frozen=True)
-class RegionMaps:
-    """Pixel-wise labels from regions of images.
+def region_maps(
+    folder: Path,
+    files: Sequence[str],
+    regions: Sequence[Sequence[tuple[int, Points | Path]]],
+    outside: int = -1,
+    margin: int = 0,
+) -> Callable[[int], np.ndarray]:
+    """Return the function of pixel-wise labels from regions of images.
 
-    Attributes:
+    Args:
         regions: (label id, corners or image) of each stimulus.
         outside: label id of pixels outside of all regions, -1 for none.
         margin: width in pixels of the unlabelled border around regions.
     """
+    from PIL import Image, ImageDraw, ImageFilter
 
-    items: FileItems
-    regions: Sequence[Sequence[tuple[int, Points | Path]]]
-    outside: int = -1
-    margin: int = 0
-
-    def read(self, index: int) -> np.ndarray:
-        from PIL import Image, ImageDraw, ImageFilter
-
-        width, height = picture_size(self.items.root / self.items.files[index], self.items.files[index])
-        labels = np.full((height, width), self.outside, np.int64)
+    def read(index: int) -> np.ndarray:
+        width, height = picture_size(folder / files[index], files[index])
+        labels = np.full((height, width), outside, np.int64)
         covered = np.zeros((height, width), bool)
-        for label, shape in self.regions[index]:
+        for label, shape in regions[index]:
             if isinstance(shape, Path):
                 mask = (read_stimulus(shape, shape.name) == _MAGENTA).all(axis=2)
             else:
@@ -65,13 +63,14 @@ class RegionMaps:
                 ImageDraw.Draw(canvas).polygon(list(shape), fill=255)
                 mask = np.asarray(canvas) > 0
             if mask.shape != labels.shape:
-                what = f"{shape} and {self.items.name(index)} differ in size"
-                raise N2D2Error("E402", what, remedy="unpack the data set again")
+                raise N2D2Error("E402", f"{shape} and {files[index]} differ in size", remedy="unpack the data set again")
             labels[mask], covered = label, covered | mask
-        if self.margin:
-            around = Image.fromarray(covered.astype(np.uint8) * 255).filter(ImageFilter.MaxFilter(2 * self.margin + 1))
+        if margin:
+            around = Image.fromarray(covered.astype(np.uint8) * 255).filter(ImageFilter.MaxFilter(2 * margin + 1))
             labels[(np.asarray(around) > 0) & ~covered] = -1
         return labels
+
+    return read
 
 
 # ---- annotations ------------------------------------------------------------------------------------
@@ -189,27 +188,24 @@ REGION_KEYS = (
 )
 
 
-def _fraction_key(name: str, default: object) -> Key:
-    return fraction(name, default, next(key for key in PARTITION_KEYS if key.name == name).doc)
-
-
 def _split_patterns(images: str) -> dict[str, tuple[str, ...]]:
     return {"": (f"training/{images}",), "Test": (f"testing/{images}",)}
 
 
-_LEARN, _VALIDATION = _fraction_key("Learn", REQUIRED), _fraction_key("Validation", 0.0)
-_SPLIT = (_fraction_key("Learn", 0.8), _fraction_key("Validation", 0.2))
 _FORMATS = {
-    "GTSDB_DIR_Database": _Format("FullIJCNN2013", {"": ("*.ppm",)}, _gtsdb, (_LEARN, _VALIDATION)),
-    "KITTI_Database": _Format("KITTI", _split_patterns("image_02/*/*.png"), _kitti, _SPLIT),
-    "KITTI_Object_Database": _Format("KITTI_Object", _split_patterns("image_2/*.png"), _kitti_object, _SPLIT),
-    "KITTI_Road_Database": _Format("KITTI/data_road", _split_patterns("image_2/*.png"), _kitti_road, _SPLIT),
-    "FDDB_Database": _Format("FDDB", {"": ("*/*/*/big/*.jpg",)}, _fddb, (_LEARN, _VALIDATION)),
+    "GTSDB_DIR_Database": _Format("FullIJCNN2013", {"": ("*.ppm",)}, _gtsdb, fraction_keys(REQUIRED)),
+    "KITTI_Database": _Format("KITTI", _split_patterns("image_02/*/*.png"), _kitti, fraction_keys(0.8, 0.2)),
+    "KITTI_Object_Database": _Format("KITTI_Object", _split_patterns("image_2/*.png"), _kitti_object, fraction_keys(0.8, 0.2)),
+    "KITTI_Road_Database": _Format("KITTI/data_road", _split_patterns("image_2/*.png"), _kitti_road, fraction_keys(0.8, 0.2)),
+    "FDDB_Database": _Format("FDDB", {"": ("*/*/*/big/*.jpg",)}, _fddb, fraction_keys(REQUIRED)),
     "DOTA_Database": _Format(
         "DOTA",
         {"": ("train/images/*.png",), "Validation": ("val/images/*.png",), "Test": ("test/images/*.png",)},
         _dota,
-        (_LEARN, Key("LabelPath", Kind.PATH, "", "File with the names of the labels, in the order of their ids.")),
+        (
+            fraction_keys(REQUIRED)[0],
+            Key("LabelPath", Kind.PATH, "", "File with the names of the labels, in the order of their ids."),
+        ),
     ),
     "Cityscapes_Database": _Format(
         "Cityscapes/leftImg8bit",
@@ -227,28 +223,13 @@ _FORMATS = {
         {"": ("set0[0-5]/*/*.jpg",), "Test": ("set0[6-9]/*/*.jpg", "set10/*/*.jpg")},
         _caltech,
         (
-            _VALIDATION,
+            fraction_keys(0.0)[1],
             Key("SingleLabel", Kind.BOOL, True, "People have the label person."),
             Key("IncAmbiguous", Kind.BOOL, False, "Regions 'person?' have the label person."),
         ),
         "../annotations",
     ),
 }
-
-
-def _register(name: str, form: _Format) -> None:
-    images = "; ".join(f"{which or 'split by the keys'} `{'`, `'.join(each)}`" for which, each in form.images.items())
-    common = {
-        key.name: key
-        for key in (
-            Key("DataPath", Kind.PATH, "", f"Folder of the images. Default: $N2D2_DATA/{form.path}."),
-            Key("LabelPath", Kind.PATH, "", f"Folder of the annotations. Default: {form.labels} of DataPath."),
-            *REGION_KEYS,
-            *form.keys,
-        )
-    }
-    doc = f"Images whose pixels have the labels of their regions. Images: {images}."
-    register(name, *common.values(), doc=doc)(partial(_load_format, form))
 
 
 def _load_format(form: _Format, values: Values, context: Context) -> Database:
@@ -280,113 +261,92 @@ def _load_format(form: _Format, values: Values, context: Context) -> Database:
             raise N2D2Error("E410", what, remedy=remedy) from None
         regions.append([(names.setdefault(str(label), len(names)), shape) for label, shape in found])
     if "" in sets:
-        fractions = {"Validation": 0.0} | values.as_dict()
-        learn = fractions.get("Learn", 1 - fractions["Validation"])
-        how = Partition(learn, fractions["Validation"], None, values["RandomPartitioning"], per_label=False)
-        split = context.split(np.full(len(sets[""]), -1), how, values.section.location)
+        split = context.split(np.full(len(sets[""]), -1), Partition.read(values, per_label=False), values.section.location)
         sets = {which: np.concatenate([split[which], sets.get(which, split[which][:0])]).astype(np.int64) for which in split}
     outside = names.setdefault(values["DefaultLabel"], len(names)) if values["DefaultLabel"] else -1
-    items = FileItems(folder, files)
-    maps = RegionMaps(items, regions, outside, values["ROIsMargin"])
-    return Database(items, np.full(len(files), -1), tuple(names), sets, maps.read)
+    maps = region_maps(folder, files, regions, outside, values["ROIsMargin"])
+    return Database(file_items(folder, files), np.full(len(files), -1), tuple(names), sets, maps)
 
 
 for _name, _form in _FORMATS.items():
-    _register(_name, _form)
+    _images = "; ".join(f"{which or 'split by the keys'} `{'`, `'.join(each)}`" for which, each in _form.images.items())
+    register(
+        _name,
+        Key("DataPath", Kind.PATH, "", f"Folder of the images. Default: $N2D2_DATA/{_form.path}."),
+        Key("LabelPath", Kind.PATH, "", f"Folder of the annotations. Default: {_form.labels} of DataPath."),
+        *REGION_KEYS,
+        *_form.keys,
+        doc=f"Images whose pixels have the labels of their regions. Images: {_images}.",
+    )(partial(_load_format, _form))
 
 
 _TRAINING, _TEST = "Final_Training/Images", "Final_Test/Images"
 _TABLE = "GT-final_test.csv"
 _CORNERS = ("Roi.X1", "Roi.Y1", "Roi.X2", "Roi.Y2")
+_MOST = 1_000_000
+"""Limit of classes and corners."""
 
 
 def _class_id(name: str, folder: Path) -> int:
     number = name.removeprefix("/")
-    if not (number.isascii() and number.isdigit() and len(number) < 7):
+    if not (number.isascii() and number.isdigit() and int(number) < _MOST):
         what = f"{folder / _TRAINING} contains images in '{number or '.'}', which is not a class"
         raise N2D2Error("E402", what, remedy="keep only the folders 00000, 00001, ... there")
     return int(number)
 
 
-def _header(table: Path, *names: str) -> list[str]:
-    """Return the columns of a table. Raises: E401, E410 for a missing one."""
-    header = next((line.split(";") for _, line in read_lines(table)), [])
-    missing = [name for name in names if name not in header]
-    if missing:
+def _read_signs(table: Path, cut: bool, required: Path | None = None) -> dict[str, tuple[int, Tile]]:
+    """Return the class and, with `cut`, the box of each image of a table; without it, whole images.
+
+    Raises: E401 for a missing table, or an image that is not in the folder `required`; E410 for a missing column, class or box.
+    """
+    first, head = next(read_lines(table), (0, ""))
+    header, corners = head.split(";"), _CORNERS if cut else ()
+    if missing := [name for name in ("Filename", "ClassId", *corners) if name not in header]:
         what = f"{table} has no columns {' and '.join(missing)}"
         raise N2D2Error("E410", what, remedy="download the tables with classes from the site of the data set")
-    return header
 
+    def parse(line: str, where: Location) -> tuple[str, tuple[int, Tile]]:
+        row = dict(zip(header, line.split(";"), strict=False))
+        try:
+            label, *box = (int(row[name]) for name in ("ClassId", *corners))
+            x, y, right, bottom = box or (0, 0, -1, -1)
+            tile = (x, y, right - x + 1, bottom - y + 1)
+            complete = line.count(";") == len(header) - 1 and min(tile[2:]) >= cut
+            if not complete or not all(0 <= number < _MOST for number in (label, *box)):
+                raise ValueError
+        except (KeyError, ValueError):
+            what = f"'{line}' is not a line of {len(header)} columns with a class" + (" and a box" if cut else "")
+            raise N2D2Error("E410", what, where=where, remedy="unpack the data set again") from None
+        if required is not None and not (required / row["Filename"]).is_file():
+            what = f"{row['Filename']} does not exist in {required}"
+            raise N2D2Error("E401", what, where=where, remedy="unpack the data set again")
+        return row["Filename"], (label, tile)
 
-def _row(header: list[str], line: str) -> dict[str, str]:
-    """Return the cells of a line by column; {} for another number of cells."""
-    cells = line.split(";")
-    return dict(zip(header, cells, strict=True)) if len(cells) == len(header) else {}
-
-
-def _box(row: dict[str, str]) -> Tile | None:
-    """Return x, y, width, height of a row; None if it has no box."""
-    cells = [row.get(name, "") for name in _CORNERS]
-    if not all(cell.isascii() and cell.isdigit() and len(cell) < 7 for cell in cells):
-        return None
-    left, top, right, bottom = map(int, cells)
-    return (left, top, right - left + 1, bottom - top + 1) if left <= right and top <= bottom else None
+    return dict(parse_lines(table, parse, skip=first))
 
 
 def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
     """Return the box of the sign in each training image, from the tables in its folder.
 
-    Raises: E401 a missing table, E410 an image without a line or a line without a box.
+    Raises: as `_read_signs`, and E410 for an image without a line.
     """
-    boxes: dict[str, Tile | None] = {}
+    boxes: dict[str, Tile] = {}
     for folder in dict.fromkeys(file.rpartition("/")[0] for file in files):
         table = signs / _TRAINING / folder / f"GT-{folder}.csv"
-        header = _header(table, "Filename", *_CORNERS)
-        rows = [_row(header, line) for _, line in read_lines(table)][1:]
-        boxes |= {f"{folder}/{row['Filename']}": _box(row) for row in rows if row}
-    without = [file for file in files if boxes.get(file) is None]
-    if without:
+        boxes |= {f"{folder}/{file}": box for file, (_, box) in _read_signs(table, True).items()}
+    if without := [file for file in files if file not in boxes]:
         what = f"{len(without)} training images have no bounding box, the first one is {without[0]}"
         raise N2D2Error("E410", what, remedy="unpack the tables GT-<class>.csv again, or set ExtractROIs=0")
-    return [box for file in files if (box := boxes[file]) is not None]
-
-
-def _read_test(table: Path, folder: Path, cut: bool) -> tuple[list[str], list[int], list[Tile]]:
-    """Return files, classes and, if requested, boxes of the test images."""
-    header = _header(table, "Filename", "ClassId", *(_CORNERS if cut else ()))
-
-    def parse(line: str, where: Location) -> tuple[str, int, Tile]:
-        row = _row(header, line)
-        box = _box(row) if cut else (0, 0, 0, 0)
-        if not row.get("ClassId", "").isdigit() or box is None:
-            what = f"'{line}' is not a line of {len(header)} columns with a class" + (" and a box" if cut else "")
-            raise N2D2Error("E410", what, where=where, remedy="unpack the data set again")
-        if not (folder / _TEST / row["Filename"]).is_file():
-            what = f"{row['Filename']} does not exist in {folder / _TEST}"
-            raise N2D2Error("E401", what, where=where, remedy="unpack the data set again")
-        return f"{_TEST}/{row['Filename']}", int(row["ClassId"]), box
-
-    first = next((number for number, _ in read_lines(table)), 0)
-    rows = parse_lines(table, parse, skip=first)
-    return [file for file, _, _ in rows], [label for _, label, _ in rows], [box for _, _, box in rows]
-
-
-_TEXTS = """
-DataPath: Folder with Final_Training/Images/<class>/*.ppm and Final_Test/Images/*.ppm. Default: $N2D2_DATA/GTSRB.
-LabelPath: Folder of GT-final_test.csv, and for ExtractROIs of Final_Training/Images/<class>/GT-<class>.csv. Default:
-    DataPath.
-"""
+    return [boxes[file] for file in files]
 
 
 @register(
     "GTSRB_DIR_Database",
     fraction("Validation", 0.0, "Fraction of the training images of each class used for validation."),
-    *keys(
-        _TEXTS,
-        Key("ExtractROIs", Kind.BOOL, False, "Crop the images to the sign with the boxes of the tables."),
-        Key("DataPath", Kind.PATH, ""),
-        Key("LabelPath", Kind.PATH, ""),
-    ),
+    Key("ExtractROIs", Kind.BOOL, False, "Crop the images to the sign with the boxes of the tables."),
+    Key("DataPath", Kind.PATH, "", f"Folder with {_TRAINING}/<class>/*.ppm and {_TEST}/*.ppm. Default: $N2D2_DATA/GTSRB."),
+    Key("LabelPath", Kind.PATH, "", f"Folder of {_TABLE} and {_TRAINING}/<class>/GT-<class>.csv. Default: DataPath."),
     doc="German traffic signs. The label id is the class.",
 )
 def _gtsrb(values: Values, context: Context) -> Database:
@@ -399,12 +359,13 @@ def _gtsrb(values: Values, context: Context) -> Database:
         raise N2D2Error("E416", f"{folder / _TRAINING} contains no .ppm image", remedy="unpack the data set there")
     classes = {label: _class_id(name, folder) for name, label in known.items()}
     labels = [classes[label] for label in listing.labels]
-    files, test_labels, boxes = _read_test(tables / _TABLE, folder, cut)
-    names = tuple(str(number) for number in range(max((*labels, *test_labels)) + 1))
-    all_labels = np.array(labels + test_labels)
+    tested = _read_signs(tables / _TABLE, cut, folder / _TEST)
+    all_labels = np.array(labels + [label for label, _ in tested.values()])
+    names = tuple(str(number) for number in range(all_labels.max() + 1))
     split = context.train_and_test(all_labels, len(labels), values, equivalent=False)
-    paths = [f"{_TRAINING}/{file}" for file in listing.files] + files
-    items: FileItems | SlicedItems = FileItems(folder, paths)
+    paths = [f"{_TRAINING}/{file}" for file in listing.files] + [f"{_TEST}/{file}" for file in tested]
+    items = file_items(folder, paths)
     if cut:
-        items = SlicedItems(items, np.arange(len(paths)), np.array(_training_boxes(tables, listing.files) + boxes, np.int64))
+        boxes = _training_boxes(tables, listing.files) + [box for _, box in tested.values()]
+        items = sliced_items(items, range(len(paths)), boxes)
     return Database(items, all_labels, names, split)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -40,6 +39,15 @@ class Partition:
     per_label: bool = True
     equivalent: bool = True
 
+    @staticmethod
+    def read(values: Values, per_label: bool = True, equivalent: bool = True) -> Partition:
+        """Return the partition by the keys of a section; without the key Learn, all that does not validate learns."""
+        given = {"Validation": 0.0, "Test": None, "PerLabelPartitioning": per_label, "EquivLabelPartitioning": equivalent}
+        given |= values.as_dict()
+        learn = given.get("Learn", 1 - given["Validation"])
+        names = "Validation Test RandomPartitioning PerLabelPartitioning EquivLabelPartitioning"
+        return Partition(learn, *(given[name] for name in names.split()))
+
 
 def partition(labels: np.ndarray, how: Partition, seed: int, where: Location | str | None = None) -> dict[str, np.ndarray]:
     """Return the positions (int64) of the stimuli of each set, for the label ids of the list.
@@ -49,14 +57,13 @@ def partition(labels: np.ndarray, how: Partition, seed: int, where: Location | s
     Raises: E409 for parts that are negative or exceed the list.
     """
     labels = np.asarray(labels, np.int64)
-    _check_partition(how, len(labels), where)
+    fractions = _fractions(how, len(labels), where)
     order = listing_order(len(labels), how.shuffle, seed)
     groups = [order[labels[order] == label] for label in np.unique(labels)] if how.per_label else [order]
     rarest = min((len(group) for group in groups), default=0)
-    equal = how.per_label and how.equivalent
     members = {name: np.zeros(len(labels), bool) for name in SETS}
     for group in groups:
-        bounds = _set_bounds(how, len(group), rarest if equal else len(group))
+        bounds = _set_bounds(*fractions, len(group), rarest if how.per_label and how.equivalent else len(group))
         for is_member, (start, stop) in zip(members.values(), pairwise(bounds), strict=True):
             is_member[group[start:stop]] = True
     return {name: order[is_member[order]] for name, is_member in members.items()}
@@ -75,117 +82,85 @@ def _round_half_up(value: float) -> int:
     return math.floor(value + 0.5 + 1e-9)
 
 
-def _set_bounds(how: Partition, count: int, base: int) -> list[int]:
+def _set_bounds(learn: float, validation: float, test: float | None, count: int, base: int) -> list[int]:
     """Return the start of each set and the end, in a group of `count`; `base` is the size of the rarest group."""
-
-    def size(part: float) -> float:
-        return part * base if how.per_label or part <= 1 else part
-
-    learn = min(_round_half_up(size(how.learn)), count)
-    used = min(_round_half_up(size(how.learn) + size(how.validation)), count)
-    if how.test is None:
-        nothing_left = how.per_label and how.learn + how.validation > 1 - 1e-9
-        return [0, learn, used, used if nothing_left else count]
-    whole = how.test * count if how.per_label or how.test <= 1 else how.test
-    if base == count:
-        end = _round_half_up(size(how.learn) + size(how.validation) + whole)
+    ends = [min(_round_half_up(part * base), count) for part in (learn, learn + validation)]
+    if test is None:
+        last = count if learn + validation < 1 - 1e-9 else ends[1]
+    elif base == count:
+        last = _round_half_up((learn + validation + test) * count)
     else:
-        end = used + _round_half_up(whole)
-    return [0, learn, used, max(used, min(end, count))]
+        last = ends[1] + _round_half_up(test * count)
+    return [0, *ends, max(ends[1], min(last, count))]
 
 
-def _check_partition(how: Partition, count: int, where: Location | str | None) -> None:
+def _fractions(how: Partition, count: int, where: Location | str | None) -> tuple[float, float, float | None]:
+    """Return the fractions that learn, validate and test, None for the rest. Raises E409."""
     parts = {"Learn": how.learn, "Validation": how.validation, "Test": how.test or 0.0}
     for name, part in parts.items():
         if part < 0:
             raise N2D2Error("E409", f"{name}={part:g} is negative", where=where, remedy="give a fraction from 0 to 1")
-    total = sum(parts.values())
-    text = " + ".join(f"{name} ({part:g})" for name, part in parts.items() if part)
-    if how.per_label and total > 1 + 1e-6:
-        raise N2D2Error("E409", f"{text} exceeds 1", where=where, remedy="give fractions with a total of at most 1")
-    numbers = sum(part * count if part <= 1 else part for part in parts.values())
-    if not how.per_label and numbers > count + 1e-6:
-        what = f"{text} exceeds the {count} stimuli"
-        raise N2D2Error("E409", what, where=where, remedy=f"give numbers with a total of at most {count}, or fractions")
+    learn, validation, test = (part if how.per_label or part <= 1 else part / max(count, 1) for part in parts.values())
+    if learn + validation + test > 1 + 1e-6:
+        text = " + ".join(f"{name} ({part:g})" for name, part in parts.items() if part)
+        remedy = "give fractions with a total of at most 1" + ("" if how.per_label else f", or numbers of at most {count}")
+        raise N2D2Error("E409", f"{text} exceeds {1 if how.per_label else f'the {count} stimuli'}", where=where, remedy=remedy)
+    return learn, validation, None if how.test is None else test
 
 
-class Items(Protocol):
+@dataclass(frozen=True, eq=False)
+class Items:
     """A list of stimuli, read on demand from several threads.
 
-    `name`: in messages and result files, never an absolute path. `read`: (H, W, C), colours in the order blue, green, red.
+    Attributes:
+        names: in messages and result files, never absolute paths.
+        read: returns the stimulus at a position, (H, W, C), colours in the order blue, green, red.
+        root: folder of the files that have these names; None if they are not files.
     """
 
-    def __len__(self) -> int: ...
-
-    def name(self, index: int) -> str: ...
-
-    def read(self, index: int) -> np.ndarray: ...
-
-
-LabelMaps = Callable[[int], np.ndarray]
-"""Return the label ids of the pixels of a stimulus, int64 (H, W), -1 for none; called from several threads."""
-
-
-@dataclass(frozen=True)
-class FileItems:
-    """Stimuli in files of a folder; `files` are relative paths and also their names."""
-
-    root: Path
-    files: Sequence[str]
+    names: Sequence[str]
+    read: Callable[[int], np.ndarray]
+    root: Path | None = None
 
     def __len__(self) -> int:
-        return len(self.files)
+        return len(self.names)
 
     def name(self, index: int) -> str:
-        return self.files[index]
-
-    def read(self, index: int) -> np.ndarray:
-        return read_stimulus(self.root / self.files[index], self.files[index])
+        """Return the name of the stimulus at a position."""
+        return self.names[index]
 
 
-@dataclass(frozen=True)
-class ArrayItems:
-    """Stimuli along the first axis of an array: (N, C, H, W), (N, H, W) or (N, F).
+def file_items(root: Path, files: Sequence[str]) -> Items:
+    """Return the stimuli in files, relative paths from a folder."""
+    return Items(files, lambda index: read_stimulus(root / files[index], files[index]), root)
+
+
+def array_items(title: str, array: np.ndarray, order: Sequence[int] = ()) -> Items:
+    """Return the stimuli along the first axis of an array: (N, C, H, W), (N, H, W) or (N, F).
 
     `order` permutes the channels (RGB to BGR: (2, 1, 0)).
     """
 
-    title: str
-    array: np.ndarray
-    order: tuple[int, ...] | None = None
+    def read(index: int) -> np.ndarray:
+        sample = to_sample_type(array[index])
+        return as_image(sample[list(order)] if order else sample)
 
-    def __len__(self) -> int:
-        return len(self.array)
-
-    def name(self, index: int) -> str:
-        return f"{self.title}[{index}]"
-
-    def read(self, index: int) -> np.ndarray:
-        sample = to_sample_type(self.array[index])
-        return as_image(sample if self.order is None else sample[list(self.order)])
+    return Items([f"{title}[{index}]" for index in range(len(array))], read)
 
 
-class ConcatItems:
-    """Concatenation of several lists."""
+def concat_items(parts: Sequence[Items]) -> Items:
+    """Return the stimuli of several lists, one after the other."""
+    starts = list(accumulate(map(len, parts), initial=0))
 
-    def __init__(self, parts: Sequence[Items]):
-        self._parts = parts
-        self._starts = list(accumulate(map(len, parts), initial=0))
+    def read(index: int) -> np.ndarray:
+        part = bisect_right(starts, index) - 1
+        return parts[part].read(index - starts[part])
 
-    def __len__(self) -> int:
-        return self._starts[-1]
+    return Items([name for part in parts for name in part.names], read)
 
-    def _find(self, index: int) -> tuple[Items, int]:
-        part = bisect_right(self._starts, index) - 1
-        return self._parts[part], index - self._starts[part]
 
-    def name(self, index: int) -> str:
-        items, inner = self._find(index)
-        return items.name(inner)
-
-    def read(self, index: int) -> np.ndarray:
-        items, inner = self._find(index)
-        return items.read(inner)
+LabelMaps = Callable[[int], np.ndarray]
+"""Return the label ids of the pixels of a stimulus, int64 (H, W), -1 for none; called from several threads."""
 
 
 @dataclass
@@ -225,7 +200,7 @@ class Database:
         moved = [{name: each + start for name, each in part.sets.items()} for part, start in zip(parts, starts, strict=False)]
         sets = {name: np.concatenate([each[name] for each in moved]) for name in SETS}
         labels = np.concatenate([part.labels for part in parts])
-        return Database(ConcatItems([part.items for part in parts]), labels, label_names, sets)
+        return Database(concat_items([part.items for part in parts]), labels, label_names, sets)
 
 
 @dataclass(frozen=True)
@@ -240,8 +215,7 @@ class Context:
     ) -> dict[str, np.ndarray]:
         """Return the sets of stimuli with these labels by a partition, or by the keys of a section. Raises E409."""
         if isinstance(how, Values):
-            names = "Learn Validation Test RandomPartitioning PerLabelPartitioning EquivLabelPartitioning"
-            where, how = where or how.section.location, Partition(*(how[name] for name in names.split()))
+            where, how = where or how.section.location, Partition.read(how)
         return partition(np.asarray(labels), how, self.seed, where)
 
     def train_and_test(self, labels: np.ndarray, trained: int, values: Values, **how: bool) -> dict[str, np.ndarray]:
@@ -249,9 +223,7 @@ class Context:
 
         `how`: fields of the partition of the first ones.
         """
-        validation = values["Validation"]
-        first = Partition(1 - validation, validation, 0.0, values["RandomPartitioning"], **how)
-        return {**self.split(labels[:trained], first), "Test": np.arange(trained, len(labels))}
+        return {**self.split(labels[:trained], Partition.read(values, **how)), "Test": np.arange(trained, len(labels))}
 
     @staticmethod
     def load_more(values: Values) -> list[Values]:
@@ -285,15 +257,9 @@ _IGNORED = (
     Ignored("DefaultLabel", "labels", "is the label of pixels without one", "remove it", changes=True, same=("",)),
     Ignored("DataFileLabel", "labels", "decides whether files have labels", "remove it", changes=True, same=("1", "true")),
 )
+_COMPOSITES = ("None", "Auto", "Default", "Disjoint", "Combine")
 COMMON_KEYS = (
-    Key(
-        "CompositeLabel",
-        Kind.ENUM,
-        "Auto",
-        "Combination of the labels of regions and files. Without effect, since regions are not read.",
-        ("None", "Auto", "Default", "Disjoint", "Combine"),
-        ignored=_REGIONS,
-    ),
+    Key("CompositeLabel", Kind.ENUM, "Auto", "Without effect: regions are not read.", _COMPOSITES, ignored=_REGIONS),
     Key("Type", Kind.STRING, "", "Type of the database."),
     Key("RandomPartitioning", Kind.BOOL, True, "1: draw the sets at random (by -seed). 0: take them in the order of the list."),
 )
@@ -301,6 +267,8 @@ _REFUSED = (
     Key("TargetDataPath", Kind.PATH, "", "Not supported."),
     Key("MultiChannelMatch", Kind.STRING, "", "Not supported."),
     Key("MultiChannelReplace", Kind.STRINGS, (), "Not supported."),
+    Key("ROIFile", Kind.PATH, "", "Not supported."),
+    Key("ROIDir", Kind.PATH, "", "Not supported."),
 )
 _FRACTION = "fraction of the stimuli (a number of stimuli when PerLabelPartitioning=0)"
 
@@ -308,6 +276,12 @@ _FRACTION = "fraction of the stimuli (a number of stimuli when PerLabelPartition
 def fraction(name: str, default: object, doc: str) -> Key:
     """Return a key for a fraction of the stimuli, 0 to 1."""
     return Key(name, Kind.FLOAT, default, doc, minimum=0, maximum=1)
+
+
+def fraction_keys(learn: object, validation: float = 0.0) -> tuple[Key, Key]:
+    """Return the keys Learn and Validation, with these defaults."""
+    doc = "set: fraction of the stimuli."
+    return fraction("Learn", learn, f"Learning {doc}"), fraction("Validation", validation, f"Validation {doc}")
 
 
 RAREST_KEYS = (
@@ -319,13 +293,7 @@ PARTITION_KEYS = (
     Key("Validation", Kind.FLOAT, 0.0, f"Validation set: {_FRACTION}."),
     Key("Test", Kind.FLOAT, None, f"Test set: {_FRACTION}. By default, all remaining stimuli."),
     Key("PerLabelPartitioning", Kind.BOOL, True, "Apply the fractions to each label separately."),
-    Key(
-        "EquivLabelPartitioning",
-        Kind.BOOL,
-        True,
-        "Take the same number of stimuli of each label for Learn and Validation, limited by the rarest label. The rest is "
-        "Test.",
-    ),
+    Key("EquivLabelPartitioning", Kind.BOOL, True, "Learn and validate equally many stimuli of each label, as the rarest has."),
 )
 
 
@@ -399,9 +367,7 @@ def data_path(values: Values, key: str = "DataPath", *, default: str | None = No
 
 @register(
     "CompositeDatabase",
-    Key(
-        "Databases", Kind.STRINGS, REQUIRED, "Sections whose stimuli and sets are joined. Equal names of labels are one label."
-    ),
+    Key("Databases", Kind.STRINGS, REQUIRED, "Sections whose stimuli are joined. Equal names of labels are one label."),
     doc="Several databases, one after the other.",
 )
 def _composite(values: Values, context: Context) -> Database:

@@ -12,11 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.base import PARTITION_KEYS, RAREST_KEYS, Context, Database, FileItems, Partition, data_path, register
-from n2d2py.data.decode import READERS, SOUNDS, read_stimulus
-from n2d2py.data.text import TABLES, unreadable_error
-from n2d2py.errors import Location, N2D2Error, readable
-from n2d2py.ini import REQUIRED, Ignored, Key, Kind, Unreadable, Values, keys
+from n2d2py.data.database.base import PARTITION_KEYS, RAREST_KEYS, Context, Database, Items, data_path, file_items, register
+from n2d2py.data.decode import READERS, SOUNDS, TABLES, read_stimulus, unreadable_error
+from n2d2py.errors import N2D2Error, readable
+from n2d2py.ini import REQUIRED, Ignored, Key, Kind, Unreadable, Values
+
+_Channels = tuple[re.Pattern[str], tuple[str, ...]]
+"""A pattern of the first file of a stimulus, and the paths of all its channels in terms of the pattern's groups."""
 
 
 @dataclass
@@ -38,6 +40,7 @@ class FileSelection:
         ignore_masks: files and folders whose absolute path matches one are skipped.
         valid_extensions: of the files to read; () for all that are known.
         skipped: names of folders directly below the root.
+        channels: of stimuli with a file for each channel.
     """
 
     depth: int = 1
@@ -46,6 +49,7 @@ class FileSelection:
     ignore_masks: Sequence[str] = ()
     valid_extensions: Sequence[str] = ()
     skipped: Sequence[str] = ()
+    channels: _Channels | None = None
 
 
 def list_directory(root: Path, known: dict[str, int], selection: FileSelection = FileSelection()) -> Listing:
@@ -105,29 +109,6 @@ def _compile_mask(text: str) -> re.Pattern[str]:
     return re.compile("".join(parts.get(letter, re.escape(letter)) for letter in text), re.DOTALL)
 
 
-@dataclass(frozen=True)
-class ChannelItems(FileItems):
-    """Stimuli with one file per channel; `channels`: the files of each stimulus."""
-
-    channels: Sequence[tuple[str, ...]]
-
-    def read(self, index: int) -> np.ndarray:
-        first = read_stimulus(self.root / self.files[index], self.files[index])
-        planes = []
-        for name in self.channels[index]:
-            path = self.root / name
-            planes.append(read_stimulus(path, name) if path.is_file() else np.zeros_like(first))
-            height, width = planes[-1].shape[:2]
-            if (height, width) != first.shape[:2] or planes[-1].dtype != first.dtype:
-                what = f"the channel {name} is {width}x{height} {planes[-1].dtype}, unlike {self.files[index]}"
-                raise N2D2Error("E402", what, remedy="store all channels of a stimulus in one size and type")
-        return np.concatenate(planes, axis=2)
-
-
-_Channels = tuple[re.Pattern[str], tuple[str, ...]]
-"""A pattern of the first file of a stimulus, and the paths of all its channels in terms of the pattern's groups."""
-
-
 def _channels(values: Values) -> _Channels | None:
     text, replace = values["MultiChannelMatch"], values["MultiChannelReplace"]
     if not text and not replace:
@@ -147,40 +128,38 @@ def _channels(values: Values) -> _Channels | None:
     return match, templates
 
 
-def _channel_items(root: Path, files: Sequence[str], channels: _Channels) -> ChannelItems:
+def _channel_items(root: Path, files: Sequence[str], channels: _Channels) -> Items:
+    """Return stimuli with a file for each channel; `files` are those of the first channels."""
     match, templates = channels
     names = [tuple(match.sub(template, name, count=1) for template in templates) for name in files]
     absent = [each for found in names for each in found if not (root / each).is_file()]
     if absent:
         log.notice("%s: %d channels have no file and are 0, the first one is %s", root.name, len(absent), absent[0])
-    return ChannelItems(root, files, names)
+
+    def read(index: int) -> np.ndarray:
+        first = read_stimulus(root / files[index], files[index])
+        planes = []
+        for name in names[index]:
+            path = root / name
+            planes.append(read_stimulus(path, name) if path.is_file() else np.zeros_like(first))
+            height, width = planes[-1].shape[:2]
+            if (height, width) != first.shape[:2] or planes[-1].dtype != first.dtype:
+                what = f"the channel {name} is {width}x{height} {planes[-1].dtype}, unlike {files[index]}"
+                raise N2D2Error("E402", what, remedy="store all channels of a stimulus in one size and type")
+        return np.concatenate(planes, axis=2)
+
+    return Items(files, read, root)
 
 
-def _read_folders(parts: list[Database], known: dict[str, int], where: Location | str) -> Database:
-    """Return the stimuli of all folders, with the label names `known`; warn W404 for files next to the labelled folders."""
-    database = Database.join(parts, tuple(known))
-    if "" in known and len(known) > 1:
-        first = database.items.name(int(np.argmax(database.labels == known[""])))
-        what = f"files next to the labelled folders, such as {first}, have a label without a name"
-        log.warning("W404", what, where=where, remedy="move them, set IgnoreMasks, or name the label with LabelName")
-    return database
-
-
-def _read_folder(
-    root: Path,
-    how: Partition | Values,
-    known: dict[str, int],
-    where: Location | str,
-    selection: FileSelection,
-    context: Context,
-    channels: _Channels | None = None,
-) -> Database:
-    """Return the stimuli of a folder; new labels get the next ids in `known`.
+def _read_folder(root: Path, values: Values, known: dict[str, int], selection: FileSelection, context: Context) -> Database:
+    """Return the stimuli of a folder, with the sets of a section; new labels get the next ids in `known`.
 
     Raises: E401, E409, E416 if the folder contains no stimulus.
     """
+    where = values.section.location
     listing = list_directory(root, known, selection)
     files, labels = listing.files, np.array(listing.labels, np.int64)
+    channels = selection.channels
     if channels:
         first = np.array([channels[0].fullmatch(name) is not None for name in files], bool)
         files, labels = [files[index] for index in np.flatnonzero(first)], labels[first]
@@ -192,8 +171,8 @@ def _read_folder(
     if not files:
         remedy = "check DataPath, Depth, ValidExtensions and IgnoreMasks"
         raise N2D2Error("E416", f"{root} contains no stimulus", where=where, remedy=remedy)
-    items = _channel_items(root, files, channels) if channels else FileItems(root, files)
-    return Database(items, labels, sets=context.split(labels, how, where))
+    items = _channel_items(root, files, channels) if channels else file_items(root, files)
+    return Database(items, labels, sets=context.split(labels, values))
 
 
 def _read_map(root: Path, database: Database, index: int) -> np.ndarray:
@@ -212,39 +191,29 @@ def _read_map(root: Path, database: Database, index: int) -> np.ndarray:
     return np.where((ids < 0) | ((ids == 255) & (labels.dtype == np.uint8)), -1, ids)
 
 
-_TEXTS = """
-LabelDepth: Number of sub-folder levels that form the label, each as /name. 0: LabelName alone. -1: no label.
-IgnoreMasks: Leave out files and folders whose whole path, DataPath included, matches one of these patterns. * stands for
-    any characters, + for at least one, ? for one.
-ValidExtensions: File extensions to read. Default: all supported ones; text files (.csv, .dat, .txt) if there are no others.
-MultiChannelMatch: Regular expression for the path (from DataPath) of a file with one channel of a stimulus. Other files are
-    left out.
-MultiChannelReplace: Path of the file of each channel, with $1, $2, ... for groups of MultiChannelMatch. A missing file is
-    zeros.
-LabelImagePath: Extension of n2d2py: folder with the pixel-wise labels of each stimulus under the same path, as .png or
-    .npy. They are images or arrays of label ids; 255 (images) or -1 means unlabelled.
-"""
+_UNLESS_TABLES = "File extensions to read. Default: all supported; text files (.csv, .dat, .txt) if there are no others."
+_MASKS = """Leave out files and folders whose whole path, DataPath included, matches one of these patterns. * stands for any \
+characters, + for at least one, ? for one."""
+_MATCH = "Regular expression for the path (from DataPath) of a file with one channel of a stimulus. Other files are left out."
+_REPLACE = "Path of the file of each channel, with $1, $2, ... for groups of MultiChannelMatch. A missing file is zeros."
+_MAPS = """Extension of n2d2py: folder with the label ids of the pixels of each stimulus under the same path, images .png or arrays \
+.npy; 255 (images) or -1 means unlabelled."""
 
 
 @register(
     "DIR_Database",
-    *keys(
-        _TEXTS,
-        Key("DataPath", Kind.PATH, REQUIRED, "Folder of the stimuli."),
-        *PARTITION_KEYS,
-        Key("Depth", Kind.INT, 1, "Number of sub-folder levels to search. -1: all levels.", minimum=-1),
-        Key("LabelName", Kind.STRING, "", "Prefix of every label."),
-        Key("LabelDepth", Kind.INT, 1, minimum=-1),
-        Key("IgnoreMasks", Kind.STRINGS, ()),
-        Key("ValidExtensions", Kind.STRINGS, ()),
-        Key("MultiChannelMatch", Kind.STRING, ""),
-        Key("MultiChannelReplace", Kind.STRINGS, ()),
-        Key("LoadMore", Kind.STRING, "", "Another section with such keys whose stimuli are added."),
-        Key("LabelImagePath", Kind.PATH, ""),
-        Key("LabelNames", Kind.STRINGS, (), "Extension of n2d2py: names of the label ids in LabelImagePath."),
-        Key("ROIFile", Kind.PATH, "", "Not supported."),
-        Key("ROIDir", Kind.PATH, "", "Not supported."),
-    ),
+    Key("DataPath", Kind.PATH, REQUIRED, "Folder of the stimuli."),
+    *PARTITION_KEYS,
+    Key("Depth", Kind.INT, 1, "Number of sub-folder levels to search. -1: all levels.", minimum=-1),
+    Key("LabelName", Kind.STRING, "", "Prefix of every label."),
+    Key("LabelDepth", Kind.INT, 1, "Sub-folder levels that form the label, each as /name. 0: LabelName. -1: none.", minimum=-1),
+    Key("IgnoreMasks", Kind.STRINGS, (), _MASKS),
+    Key("ValidExtensions", Kind.STRINGS, (), _UNLESS_TABLES),
+    Key("MultiChannelMatch", Kind.STRING, "", _MATCH),
+    Key("MultiChannelReplace", Kind.STRINGS, (), _REPLACE),
+    Key("LoadMore", Kind.STRING, "", "Another section with such keys whose stimuli are added."),
+    Key("LabelImagePath", Kind.PATH, "", _MAPS),
+    Key("LabelNames", Kind.STRINGS, (), "Extension of n2d2py: names of the label ids in LabelImagePath."),
     doc="The files of a folder in sorted order. The sub-folders are the labels; label ids follow the order of first "
     "appearance.",
 )
@@ -252,38 +221,39 @@ def _load(values: Values, context: Context) -> Database:
     known: dict[str, int] = {}
     parts = []
     for one in context.load_more(values):
-        for key in ("ROIFile", "ROIDir"):
-            if one[key]:
-                raise one.fail("E406", f"{key} is not supported", "remove it; each stimulus has one label", key)
-        selection = FileSelection(*(one[key] for key in "Depth LabelName LabelDepth IgnoreMasks ValidExtensions".split()))
-        root, where = data_path(one, folder=True), one.section.location
-        parts.append(_read_folder(root, one, known, where, selection, context, _channels(one)))
-    database = _read_folders(parts, known, values.section.location)
+        keys = "Depth LabelName LabelDepth IgnoreMasks ValidExtensions".split()
+        selection = FileSelection(*(one[key] for key in keys), channels=_channels(one))
+        parts.append(_read_folder(data_path(one, folder=True), one, known, selection, context))
+    database = Database.join(parts, tuple(known))
+    if "" in known and len(known) > 1:
+        first = database.items.name(int(np.argmax(database.labels == known[""])))
+        what = f"files next to the labelled folders, such as {first}, have a label without a name"
+        remedy = "move them, set IgnoreMasks, or name the label with LabelName"
+        log.warning("W404", what, where=values.section.location, remedy=remedy)
     if not values["LabelImagePath"]:
         return database
     maps = partial(_read_map, data_path(values, "LabelImagePath", folder=True), database)
     return replace(database, labels=np.full(len(database.items), -1), label_names=values["LabelNames"], maps=maps)
 
 
-def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...]) -> None:
-    @register(
-        type_name,
+def _load_categories(default: str, skipped: tuple[str, ...], clutter: str, values: Values, context: Context) -> Database:
+    root = data_path(values, default=default, folder=True)
+    selection = FileSelection(valid_extensions=("jpg",), skipped=skipped if values["IncClutter"] else (*skipped, clutter))
+    known: dict[str, int] = {}
+    return Database.join([_read_folder(root, values, known, selection, context)], tuple(known))
+
+
+for _name, _default, _skipped, _clutter in (
+    ("Caltech101", "101_ObjectCategories", ("Faces_easy",), "BACKGROUND_Google"),
+    ("Caltech256", "256_ObjectCategories", (), "257.clutter"),
+):
+    register(
+        f"{_name}_DIR_Database",
         *RAREST_KEYS,
-        Key("IncClutter", Kind.BOOL, False, f"Keep the category {clutter}."),
-        Key("DataPath", Kind.PATH, "", f"Folder of the categories. Default: $N2D2_DATA/{default}."),
+        Key("IncClutter", Kind.BOOL, False, f"Keep the category {_clutter}."),
+        Key("DataPath", Kind.PATH, "", f"Folder of the categories. Default: $N2D2_DATA/{_default}."),
         accepted=(
             Ignored("LabelPath", "paths of labels", "tells where the labels are", "remove it: the folders are the labels"),
         ),
-        doc=f"The categories of {type_name.split('_')[0]} in folders. Labels are /name."
-        + (f" {', '.join(others)} is excluded." if others else ""),
-    )
-    def _load(values: Values, context: Context) -> Database:
-        root = data_path(values, default=default, folder=True)
-        how = Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"])
-        selection = FileSelection(valid_extensions=("jpg",), skipped=others if values["IncClutter"] else (*others, clutter))
-        known: dict[str, int] = {}
-        return _read_folders([_read_folder(root, how, known, str(root), selection, context)], known, str(root))
-
-
-_register("Caltech101_DIR_Database", "101_ObjectCategories", "BACKGROUND_Google", ("Faces_easy",))
-_register("Caltech256_DIR_Database", "256_ObjectCategories", "257.clutter", ())
+        doc=f"The categories of {_name} in folders. Labels are /name." + "".join(f" {each} is excluded." for each in _skipped),
+    )(partial(_load_categories, _default, _skipped, _clutter))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from dataclasses import replace
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -14,8 +15,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from n2d2py.data.database.base import PARTITION_KEYS, ArrayItems, ConcatItems, Context, Database, data_path, fraction, register
-from n2d2py.data.text import read_lines, unreadable_error
+from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, array_items, data_path, fraction, register
+from n2d2py.data.decode import read_lines, unreadable_error
 from n2d2py.errors import N2D2Error
 from n2d2py.files import open_regular
 from n2d2py.files.arrays import MAX_BYTES
@@ -32,6 +33,10 @@ _KEYS = (
 )
 
 
+def _damaged_error(what: str) -> N2D2Error:
+    return N2D2Error("E402", what, remedy="download it again, and check DataPath and LabelPath")
+
+
 def read_idx(path: Path, axes: int | None) -> np.ndarray:
     """Return the unsigned bytes of an IDX file with `axes` axes, None for 2 to 4; plain files are memory-mapped.
 
@@ -45,12 +50,11 @@ def read_idx(path: Path, axes: int | None) -> np.ndarray:
             content = file.read(count) if packed else b""
             payload = len(content) + len(file.read(_BLOCK)) if packed else path.stat().st_size - header
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise N2D2Error("E402", f"{path} is a damaged gzip file: {error}", remedy="download it again") from None
+        raise _damaged_error(f"{path} is a damaged gzip file: {error}") from None
     except OSError as error:
         raise unreadable_error(path, error) from None
     if payload != count:
-        what = f"{path} declares {'x'.join(map(str, shape))} = {count} bytes but contains {payload}"
-        raise N2D2Error("E402", what, remedy="download it again")
+        raise _damaged_error(f"{path} declares {'x'.join(map(str, shape))} = {count} bytes but contains {payload}")
     if packed or not count:
         return np.frombuffer(content, np.uint8).reshape(shape)
     return np.memmap(path, np.uint8, "r", header, shape)
@@ -61,35 +65,31 @@ def _read_shape(file: BinaryIO | gzip.GzipFile, path: Path, axes: int | None) ->
     known = len(start) == 4 and start[:3] == bytes((0, 0, _UNSIGNED_BYTE)) and start[3] in ((axes,) if axes else (2, 3, 4))
     sizes = file.read(4 * start[3]) if known else b""
     if not known or len(sizes) < 4 * start[3]:
-        what = f"{path} is not an IDX file of bytes with {axes or '2 to 4'} axes"
-        raise N2D2Error("E402", what, remedy="check that the content of the file matches its name")
+        raise _damaged_error(f"{path} is not an IDX file of bytes with {axes or '2 to 4'} axes")
     shape = tuple(np.frombuffer(sizes, ">u4").tolist())
     if prod(shape) > MAX_BYTES:
-        what = f"{path} declares {'x'.join(map(str, shape))} bytes, more than the limit of {MAX_BYTES:,}"
-        raise N2D2Error("E402", what, remedy="download it again")
+        raise _damaged_error(f"{path} declares {'x'.join(map(str, shape))} bytes, more than the limit of {MAX_BYTES:,}")
     return shape
 
 
 def _load(default: str, label_names: tuple[str, ...] | None, values: Values, context: Context) -> Database:
     folder = data_path(values, default=default, folder=True)
-    parts = []
-    labels = []
-    for images_file, labels_file in (_FILES[:2], _FILES[2:]):
-        images = read_idx(_require_file(folder, images_file), 3)
-        ids = read_idx(_require_file(folder, labels_file), 1)
-        if len(images) != len(ids):
-            what = f"{folder}: {images_file} contains {len(images)} images, but {labels_file} {len(ids)} labels"
-            raise N2D2Error("E402", what, remedy="download both files again")
-        parts.append(ArrayItems(images_file, images))
-        labels.append(ids.astype(np.int64))
-    all_labels = np.concatenate(labels)
-    split = context.train_and_test(all_labels, len(labels[0]), values, per_label=False)
-    count = int(all_labels.max()) + 1 if len(all_labels) else 0
+    images, labels, tested, test_labels = (_require_file(folder, name) for name in _FILES)
+    parts = [_read_pair(images, labels, 3), _read_pair(tested, test_labels, 3)]
+    whole = Database.join(parts, ())
+    count = int(whole.labels.max(initial=-1)) + 1
     names = label_names or tuple(str(digit) for digit in range(max(count, 10)))
     if count > len(names):
-        what = f"{folder} contains label {count - 1}, but there are {len(names)} labels"
-        raise N2D2Error("E402", what, remedy="download the label files again")
-    return Database(ConcatItems(parts), all_labels, names, split)
+        raise _damaged_error(f"{folder} contains label {count - 1}, but there are {len(names)} labels")
+    split = context.train_and_test(whole.labels, len(parts[0].items), values, per_label=False)
+    return replace(whole, label_names=names, sets=split)
+
+
+def _read_pair(stimuli: Path, labels: Path, axes: int | None) -> Database:
+    items, ids = read_idx(stimuli, axes), read_idx(labels, 1)
+    if len(items) != len(ids):
+        raise _damaged_error(f"{stimuli} contains {len(items)} stimuli, but {labels} {len(ids)} labels")
+    return Database(array_items(stimuli.name.removesuffix(".gz"), items), ids)
 
 
 def _require_file(folder: Path, name: str) -> Path:
@@ -115,15 +115,10 @@ register("Fashion_MNIST_IDX_Database", *_KEYS, doc="The IDX files of Fashion-MNI
     *PARTITION_KEYS,
     doc="The stimuli of an IDX file. By default, all are the test set.",
 )
-def _load_pair(values: Values, context: Context) -> Database:
-    files = [data_path(values, key, folder=False) for key in ("DataPath", "LabelPath")]
-    stimuli, ids = read_idx(files[0], None), read_idx(files[1], 1)
-    if len(stimuli) != len(ids):
-        what = f"{files[0]} contains {len(stimuli)} stimuli, but {files[1]} {len(ids)} labels"
-        raise N2D2Error("E402", what, remedy="correct LabelPath")
-    names = tuple(str(label) for label in range(max((int(label) + 1 for label in ids), default=0)))
-    sets = context.split(ids, values)
-    return Database(ArrayItems(files[0].name, stimuli), ids, names, sets)
+def _load_one(values: Values, context: Context) -> Database:
+    whole = _read_pair(data_path(values, folder=False), data_path(values, "LabelPath", folder=False), None)
+    names = tuple(map(str, range(int(whole.labels.max(initial=-1)) + 1)))
+    return replace(whole, label_names=names, sets=context.split(whole.labels, values))
 
 
 _PIXELS = 3 * 32 * 32
@@ -142,32 +137,28 @@ def _load_cifar(default: str, learned: tuple[str, ...], tested: str, values: Val
         names_file, label_bytes = f"{'coarse' if values['UseCoarse'] else 'fine'}_label_names.txt", 2
         label_byte = 0 if values["UseCoarse"] else 1
     present = [file for file in learned if (folder / file).is_file()]
-    batches = [_read_batch(folder / file, label_bytes, label_byte) for file in (*present, tested)]
-    names = tuple(line for _, line in read_lines(folder / names_file))
-    labels = np.concatenate([ids for _, ids in batches])
-    if len(labels) and labels.max() >= len(names):
-        what = f"{folder} contains label {labels.max()}, but {names_file} has {len(names)} names"
-        raise N2D2Error("E402", what, remedy="download the data set again")
-    split = context.train_and_test(labels, len(labels) - len(batches[-1][1]), values, per_label=False)
+    parts = [_read_batch(folder / file, label_bytes, label_byte) for file in (*present, tested)]
+    whole = Database.join(parts, tuple(line for _, line in read_lines(folder / names_file)))
+    if (most := whole.labels.max(initial=-1)) >= len(whole.label_names):
+        raise _damaged_error(f"{folder} contains label {most}, but {names_file} has {len(whole.label_names)} names")
+    split = context.train_and_test(whole.labels, len(whole.items) - len(parts[-1].items), values, per_label=False)
     if values["UseTestForValidation"]:
         split["Validation"] = np.concatenate([split["Validation"], split["Test"]])
-    return Database(ConcatItems([items for items, _ in batches]), labels, names, split)
+    return replace(whole, sets=split)
 
 
-def _read_batch(path: Path, label_bytes: int, label_byte: int) -> tuple[ArrayItems, np.ndarray]:
+def _read_batch(path: Path, label_bytes: int, label_byte: int) -> Database:
     """Return the images of a batch and their labels, each in byte `label_byte` of the `label_bytes` before its image."""
+    record = label_bytes + _PIXELS
     try:
         size = path.stat().st_size
-        record = label_bytes + _PIXELS
         if size == 0 or size % record:
-            what = f"{path} has {size} bytes, which is not a multiple of {record}"
-            raise N2D2Error("E402", what, remedy="download the binary version of the data set again")
+            raise _damaged_error(f"{path} has {size} bytes, which is not a multiple of {record}")
         data = np.memmap(path, np.uint8, "r", shape=(size // record, record))
     except OSError as error:
-        remedy = "set DataPath to the folder of the binary version"
-        raise N2D2Error("E401", f"{path} cannot be read: {error.strerror}", remedy=remedy) from None
+        raise unreadable_error(path, error) from None
     images = data[:, label_bytes:].reshape(-1, 3, 32, 32)
-    return ArrayItems(path.name, images, _TO_BGR), data[:, label_byte].astype(np.int64)
+    return Database(array_items(path.name, images, _TO_BGR), data[:, label_byte])
 
 
 _COARSE = Key("UseCoarse", Kind.BOOL, False, "Use the 20 coarse labels.")

@@ -7,48 +7,27 @@ The formats are documented by the distributors; folders and defaults are those o
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.annotated import REGION_KEYS, Points, RegionMaps, box
-from n2d2py.data.database.base import (
-    RAREST_KEYS,
-    SETS,
-    ArrayItems,
-    Context,
-    Database,
-    FileItems,
-    Partition,
-    data_path,
-    fraction,
-    register,
-)
+from n2d2py.data.database.annotated import REGION_KEYS, Points, box, region_maps
+from n2d2py.data.database.base import Context, Database, Partition, array_items, data_path, file_items, fraction_keys, register
 from n2d2py.data.database.directory import FileSelection, list_directory
-from n2d2py.data.decode import PICTURES
-from n2d2py.data.text import parse_lines, read_lines, split_name_and_label
+from n2d2py.data.decode import PICTURES, parse_lines, read_lines, split_name_and_label
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.ini import Ignored, Key, Kind, Values
+from n2d2py.ini import REQUIRED, Ignored, Key, Kind, Values
 
-Row = tuple[str, Sequence[tuple[str, Points | None]]]
-"""A file, with its label, or with the labels and corners of its boxes."""
-
-
-def _fraction_keys(learn: float, validation: float = 0.0) -> tuple[Key, Key]:
-    doc = "set: fraction of the stimuli."
-    return fraction("Learn", learn, f"Learning {doc}"), fraction("Validation", validation, f"Validation {doc}")
+Row = tuple[str, str, Points | None]
+"""A file, its label, and the corners of the box with the label; None for the whole image."""
 
 
 def _path_key(name: str, default: str) -> Key:
     return Key(name, Kind.PATH, "", f"Default: $N2D2_DATA/{default}.")
-
-
-def _read_split(values: Values, per_label: bool = False, equivalent: bool = False) -> Partition:
-    return Partition(values["Learn"], values["Validation"], None, values["RandomPartitioning"], per_label, equivalent)
 
 
 def _unreadable_error(path: Path, what: str) -> N2D2Error:
@@ -74,31 +53,31 @@ def _database(
     default: str = values.as_dict().get("DefaultLabel", "")
     first = [default] if default else []
     ids = {label: index for index, label in enumerate([*first, *known])}
-    regions = [[(ids.setdefault(label, len(ids)), corners) for label, corners in each] for _, each in present]
-    items = FileItems(folder, [file for file, _ in present])
+    labels = np.array([ids.setdefault(label, len(ids)) for _, label, _ in present])
+    items = file_items(folder, [file for file, _, _ in present])
     maps = None
-    if any(not each or each[0][1] is not None for each in regions):
-        objects = [[(label, corners) for label, corners in each if corners is not None] for each in regions]
-        maps = RegionMaps(items, objects, 0 if default else -1, values["ROIsMargin"]).read
-    labels = np.full(len(items), -1) if maps else np.array([each[0][0] for each in regions])
+    if any(corners is not None for _, _, corners in present):
+        regions = [[(ids[label], corners)] if corners is not None else [] for _, label, corners in present]
+        maps = region_maps(folder, items.names, regions, 0 if default else -1, values["ROIsMargin"])
+        labels = np.full(len(items), -1)
     if isinstance(how, Partition):
         sets = context.split(labels, how, values.section.location)
     else:
-        sets = {one: np.flatnonzero([how.get(file) == one for file in items.files]) for one in SETS}
+        sets = {one: np.flatnonzero([how.get(file) == one for file in items.names]) for one in set(how.values())}
     return Database(items, labels, tuple(ids), sets, maps)
 
 
 @register(
     "LITISRouen_Database",
-    *_fraction_keys(0.4, 0.4),
+    *fraction_keys(0.4, 0.4),
     _path_key("DataPath", "data_rouen"),
     doc="Sounds of places. The label is the name of the file up to its first digit.",
 )
 def _litis_rouen(values: Values, context: Context) -> Database:
     folder = data_path(values, default="data_rouen", folder=True)
     files = list_directory(folder, {}, FileSelection(depth=-1)).files
-    rows = [(file, [(re.split("[0-9]", file.rpartition("/")[2])[0], None)]) for file in files]
-    return _database(values, context, folder, rows, _read_split(values))
+    rows = [(file, re.split("[0-9]", file.rpartition("/")[2])[0], None) for file in files]
+    return _database(values, context, folder, rows, Partition.read(values, False))
 
 
 _EMOTIONS = ("neutral", "anger", "contempt", "disgust", "fear", "happy", "sadness", "surprise")
@@ -106,14 +85,15 @@ _EMOTIONS = ("neutral", "anger", "contempt", "disgust", "fear", "happy", "sadnes
 
 @register(
     "CKP_Database",
-    *RAREST_KEYS,
+    *fraction_keys(REQUIRED),
     Key("NbNeutral", Kind.UINT, 1, "Images at the beginning of a sequence whose label is neutral."),
     _path_key("DataPath", "cohn-kanade-images"),
-    doc="Extended Cohn-Kanade: sequences of faces. A folder has the images `*.png` and a file `*.txt` with the emotion, 0 to 7.",
+    doc="Extended Cohn-Kanade: sequences of faces. A folder has the images `*.png` and a file `*.txt` with the emotion, 0 to 7. "
+    "Learn and Validation are fractions of the rarest label, taken of each label.",
 )
 def _ckp(values: Values, context: Context) -> Database:
     folder = data_path(values, default="cohn-kanade-images", folder=True)
-    return _database(values, context, folder, _emotions(folder, values["NbNeutral"]), _read_split(values, True, True))
+    return _database(values, context, folder, _emotions(folder, values["NbNeutral"]), Partition.read(values))
 
 
 def _emotions(folder: Path, neutral: int) -> Iterator[Row]:
@@ -129,7 +109,7 @@ def _emotions(folder: Path, neutral: int) -> Iterator[Row]:
         except (ValueError, KeyError):
             raise _unreadable_error(path, "it does not hold a number from 0 to 7") from None
         for index, image in enumerate(sorted(path.parent.glob("*.png"))):
-            yield image.relative_to(folder).as_posix(), [("neutral" if index < neutral else emotion, None)]
+            yield image.relative_to(folder).as_posix(), "neutral" if index < neutral else emotion, None
 
 
 _IDENTITIES, _BOXES, _PARTS = "identity_CelebA.txt", "list_bbox_celeba.txt", "Eval/list_eval_partition.txt"
@@ -137,14 +117,9 @@ _IDENTITIES, _BOXES, _PARTS = "identity_CelebA.txt", "list_bbox_celeba.txt", "Ev
 
 @register(
     "CelebA_Database",
-    *_fraction_keys(1.0),
+    *fraction_keys(1.0),
     Key("InTheWild", Kind.BOOL, True, f"1: img_celeba, whose faces are boxes of {_BOXES}. 0: img_align_celeba."),
-    Key(
-        "WithPartitioning",
-        Kind.BOOL,
-        True,
-        f"1: split as {_PARTS} next to LabelPath. 0: split each label by Learn and Validation.",
-    ),
+    Key("WithPartitioning", Kind.BOOL, True, f"1: split as {_PARTS} next to LabelPath. 0: by Learn and Validation."),
     _path_key("DataPath", "CelebA/Img"),
     _path_key("LabelPath", "CelebA/Anno"),
     *REGION_KEYS,
@@ -161,12 +136,13 @@ def _celeba(values: Values, context: Context) -> Database:
     for file, *numbers in _cells(tables / _BOXES, 5, header=2) if wild else ():
         x, y, width, height = _numbers(tables / _BOXES, numbers)
         boxes[file] = box(x, y, x + width - 1, y + height - 1)
-    rows = [(file, [(label, boxes.get(file))]) for file, label in identities.items()]
+    rows = [(file, label, boxes.get(file)) for file, label in identities.items()]
     names = sorted(set(identities.values()), key=float) if all(map(str.isdecimal, identities.values())) else ()
     if not values["WithPartitioning"]:
-        return _database(values, context, folder, rows, _read_split(values, not wild), names)
+        return _database(values, context, folder, rows, Partition.read(values, not wild, False), names)
     parts = dict(_cells(tables.parent / _PARTS, 2))
-    which = {file: SETS[int(part)] for file, part in parts.items() if part in ("0", "1", "2")}
+    sets = {"0": "Learn", "1": "Validation", "2": "Test"}
+    which = {file: sets[part] for file, part in parts.items() if part in sets}
     return _database(values, context, folder, rows, which, names)
 
 
@@ -192,21 +168,11 @@ def _numbers(path: Path, cells: Sequence[str]) -> list[float]:
 
 @register(
     "IMDBWIKI_Database",
-    *_fraction_keys(1.0),
+    *fraction_keys(1.0),
     Key("WikiSet", Kind.BOOL, True, "Read wiki.csv."),
     Key("IMDBSet", Kind.BOOL, False, "Read imdb.csv."),
-    Key(
-        "CropFrame",
-        Kind.BOOL,
-        False,
-        "1: images of the faces, in wiki_crop and imdb_crop. 0: whole images, whose faces are boxes.",
-    ),
-    Key(
-        "UseNameAsLabel",
-        Kind.BOOL,
-        False,
-        "1: the label is the name. 0: the gender and the age, as F-23; ? where they are unknown.",
-    ),
+    Key("CropFrame", Kind.BOOL, False, "1: images of faces, in wiki_crop and imdb_crop. 0: whole images; faces are boxes."),
+    Key("UseNameAsLabel", Kind.BOOL, False, "1: the label is the name. 0: gender and age, as F-23; ? where they are unknown."),
     _path_key("DataPath", "IMDB-WIKI"),
     _path_key("LabelPath", "IMDB-WIKI/imdb_metadata"),
     *REGION_KEYS,
@@ -218,7 +184,9 @@ def _imdb_wiki(values: Values, context: Context) -> Database:
     tables = data_path(values, "LabelPath", default="IMDB-WIKI/imdb_metadata", folder=True)
     parts = [part for part, key in (("imdb", "IMDBSet"), ("wiki", "WikiSet")) if values[key]]
     rows = [row for part in parts for row in _faces(tables, part, values)]
-    return _database(values, context, folder, rows, _read_split(values, values["UseNameAsLabel"] and values["CropFrame"]))
+    return _database(
+        values, context, folder, rows, Partition.read(values, values["UseNameAsLabel"] and values["CropFrame"], False)
+    )
 
 
 def _faces(tables: Path, part: str, values: Values) -> Iterator[Row]:
@@ -231,61 +199,32 @@ def _faces(tables: Path, part: str, values: Values) -> Iterator[Row]:
         sex = {"0": "F", "1": "M"}.get(gender.removesuffix(".0"), "?")
         of_face = f"{sex}-{f'{age:g}' if 0 <= age <= 99 else '?'}"
         label = name if values["UseNameAsLabel"] else of_face
-        yield f"{part}{'_crop' * crop}/{file}", [(label, None if crop else box(x, y, right - 1, bottom - 1))]
+        yield f"{part}{'_crop' * crop}/{file}", label, None if crop else box(x, y, right - 1, bottom - 1)
 
 
 _PATCHES = {"Pedestrians/48x96": "Pedestrians", "Pedestrians/18x36": "Pedestrians", "NonPedestrians": "NonPedestrians"}
-_OBJECTS = {"0": "Pedestrians", "1": "Bicyclist", "2": "Motorcyclist", "10": "Group"}
 
 
 @register(
     "Daimler_Database",
-    *_fraction_keys(1.0),
-    fraction("Test", 0.0, "Test set: fraction of the stimuli."),
-    Key("Fully", Kind.BOOL, False, "0: patches of TrainingData. 1: images of TestData, whose objects are boxes of LabelPath."),
+    *fraction_keys(1.0),
+    Key("Test", Kind.FLOAT, 0.0, "Test set: fraction of the stimuli.", minimum=0, maximum=1),
+    Key("Fully", Kind.BOOL, False, "Only 0, the patches of TrainingData, is supported."),
     _path_key("DataPath", "Daimler_pedestrian/DaimlerBenchmark/Data"),
-    _path_key("LabelPath", "Daimler_pedestrian/DaimlerBenchmark/Data/GroundTruth2D.db"),
-    *REGION_KEYS,
-    doc="Pedestrians of the Daimler benchmark.",
+    accepted=(Ignored("LabelPath", "paths of labels", "tells where the labels are", "remove it: the folders are the labels"),),
+    doc="Pedestrians of the Daimler benchmark: patches of TrainingData.",
 )
 def _daimler(values: Values, context: Context) -> Database:
-    default = "Daimler_pedestrian/DaimlerBenchmark/Data"
-    folder = data_path(values, default=default, folder=True)
-    how = Partition(values["Learn"], values["Validation"], values["Test"], values["RandomPartitioning"], per_label=False)
     if values["Fully"]:
-        table = data_path(values, "LabelPath", default=f"{default}/GroundTruth2D.db", folder=False)
-        return _database(values, context, folder / "TestData", _objects(table), how)
-    patches = folder / "TrainingData"
+        raise values.fail("E406", "Fully=1, the format of GroundTruth2D.db, is not supported", "give Fully=0", "Fully")
+    patches = data_path(values, default="Daimler_pedestrian/DaimlerBenchmark/Data", folder=True) / "TrainingData"
     rows = [
-        (f"{part}/{file}", [(label, None)])
+        (f"{part}/{file}", label, None)
         for part, label in _PATCHES.items()
         if (patches / part).is_dir()
         for file in list_directory(patches / part, {}, FileSelection(depth=0)).files
     ]
-    return _database(values, context, patches, rows, how)
-
-
-def _objects(path: Path) -> list[Row]:
-    """Parse images between ";": name, width, height, a number, count; objects: "# class", two numbers, confidence, corners,
-    number."""
-    text = "\n".join(line for _, line in read_lines(path))
-    head, *images = [part.split() for part in re.split(r"(?:^|\s);(?:\s|$)", text)]
-    if head[:2] != [":", "PAMI_2009_Detection_Benchmark"]:
-        raise _unreadable_error(path, "it does not begin with ': PAMI_2009_Detection_Benchmark'")
-    rows: list[Row] = []
-    for words in images:
-        if len(words) < 5:
-            continue
-        objects = [words[start : start + 10] for start in range(5, len(words), 10)]
-        if any(len(each) < 10 for each in objects) or words[4] != str(len(objects)):
-            raise _unreadable_error(path, f"the objects of {words[0]} are not {words[4]}")
-        parsed = []
-        for _, kind, _, _, _, *corners, _ in objects:
-            x, y, right, bottom = _numbers(path, corners)
-            if kind in _OBJECTS:
-                parsed.append((_OBJECTS[kind], box(x, y, right - 1, bottom - 1)))
-        rows.append((words[0], parsed))
-    return rows
+    return _database(values, context, patches, rows, Partition.read(values, per_label=False))
 
 
 _ACTIVITIES = ("Jogging", "LyingDown", "Sitting", "Stairs", "Standing", "Walking")
@@ -293,14 +232,11 @@ _ACTIVITIES = ("Jogging", "LyingDown", "Sitting", "Stairs", "Standing", "Walking
 
 @register(
     "Actitracker_Database",
-    *_fraction_keys(0.6, 0.2),
+    *fraction_keys(0.6, 0.2),
     Key("WindowSize", Kind.UINT, 90, "Rows of the table in a stimulus.", minimum=1),
-    fraction("Overlapping", 0.5, "Rows from one stimulus to the next, as a fraction of WindowSize."),
+    Key("Overlapping", Kind.FLOAT, 0.5, "Share of WindowSize from a stimulus to the next.", minimum=0, maximum=1),
     Key(
-        "UseUnlabeledForTest",
-        Kind.BOOL,
-        False,
-        "1: the test set is WISDM_at_v2.0_unlabeled_raw.txt. 0: what Learn and Validation leave.",
+        "UseUnlabeledForTest", Kind.BOOL, False, "1: test WISDM_at_v2.0_unlabeled_raw.txt. 0: what Learn and Validation leave."
     ),
     _path_key("DataPath", "WISDM_at_v2.0"),
     doc="Accelerations along three axes, of people in motion: stimuli of WindowSize rows and 3 columns. Their label is the activity of most rows.",
@@ -313,14 +249,14 @@ def _actitracker(values: Values, context: Context) -> Database:
         what = f"Overlapping={values['Overlapping']:g} leaves no row between stimuli"
         raise values.fail("E122", what, "give a larger one", "Overlapping")
     more = values["UseUnlabeledForTest"]
-    how = Partition(values["Learn"], values["Validation"], 0.0 if more else None, values["RandomPartitioning"], per_label=False)
+    how = replace(Partition.read(values, per_label=False), test=0.0 if more else None)
     tables = {"raw": how} | ({"unlabeled_raw": Partition(per_label=False)} if more else {})
     parts = []
     for name, split in tables.items():
         path = folder / f"WISDM_at_v2.0_{name}.txt"
         windows, labels = _windows(path, size, step)
         sets = context.split(labels, split, str(path))
-        parts.append(Database(ArrayItems(path.name, windows), labels, sets=sets))
+        parts.append(Database(array_items(path.name, windows), labels, sets=sets))
     return Database.join(parts, _ACTIVITIES)
 
 
@@ -349,23 +285,15 @@ def _most_frequent(kinds: np.ndarray) -> int:
     return max(range(len(counts)), key=lambda kind: (counts[kind], -int(np.flatnonzero(kinds == kind).max(initial=-1))))
 
 
-def _read_training(root: Path, ids: dict[str, int]) -> tuple[list[str], list[int]]:
+def _training_images(root: Path, ids: dict[str, int]) -> list[tuple[str, int]]:
     if not root.is_dir():
         log.notice("%s: the folder train is missing, so the learning set is empty", root.parent)
-        return [], []
-    files: list[str] = []
-    labels: list[int] = []
-    for synset in sorted(os.listdir(root)):
-        if synset not in ids or not (root / synset).is_dir():
-            continue
-        for name in sorted(os.listdir(root / synset)):
-            if os.path.splitext(name)[1].lower() in PICTURES:
-                files.append(f"train/{synset}/{name}")
-                labels.append(ids[synset])
-    return files, labels
+        return []
+    files = list_directory(root, {}, FileSelection(valid_extensions=PICTURES)).files
+    return [(f"train/{file}", ids[synset]) for file in files if (synset := file.partition("/")[0]) in ids]
 
 
-def _read_validation(path: Path, count: int, shift: int) -> tuple[list[str], list[int]]:
+def _validation_images(path: Path, count: int, shift: int) -> list[tuple[str, int]]:
     def parse(line: str, where: Location) -> tuple[str, int]:
         parts = split_name_and_label(line)
         if not parts or not (parts[1].isascii() and parts[1].isdigit() and int(parts[1]) < count):
@@ -373,13 +301,12 @@ def _read_validation(path: Path, count: int, shift: int) -> tuple[list[str], lis
             raise N2D2Error("E410", what, where=where, remedy="use the line numbers of the synsets as labels")
         return f"val/{parts[0]}", int(parts[1]) + shift
 
-    rows = parse_lines(path, parse)
-    return [file for file, _ in rows], [label for _, label in rows]
+    return parse_lines(path, parse)
 
 
 @register(
     "ILSVRC2012_Database",
-    fraction("Learn", 1.0, "Fraction of the training images used for learning."),
+    Key("Learn", Kind.FLOAT, 1.0, "Fraction of the training images used for learning.", minimum=0, maximum=1),
     Key("UseValidationForTest", Kind.BOOL, True, "Use the validation images as test set, too."),
     Key("BackgroundClass", Kind.BOOL, False, "Reserve label 0 for the background."),
     Key("DataPath", Kind.PATH, "", "Folder with train/<synset>/, val/ and val.txt. Default: $N2D2_DATA/ILSVRC2012."),
@@ -394,11 +321,12 @@ def _ilsvrc(values: Values, context: Context) -> Database:
     shift = 1 if values["BackgroundClass"] else 0
     ids = {line.split()[0]: number + shift for number, line in enumerate(lines)}
     names = ("background",) * shift + tuple(lines)
-    learned, learn_labels = _read_training(folder / "train", ids) if learn > 0 else ([], [])
-    files, labels = _read_validation(folder / "val.txt", len(lines), shift)
+    learned = _training_images(folder / "train", ids) if learn > 0 else []
+    rows = learned + _validation_images(folder / "val.txt", len(lines), shift)
+    labels = np.array([label for _, label in rows], np.int64)
     how = Partition(learn, 0.0, 0.0, values["RandomPartitioning"], equivalent=False)
-    split = context.split(np.array(learn_labels, np.int64), how, str(folder))
-    split["Validation"] = np.arange(len(learned), len(learned) + len(files))
-    split["Test"] = split["Validation"] if values["UseValidationForTest"] else np.zeros(0, np.int64)
-    all_labels = np.array(learn_labels + labels, np.int64)
-    return Database(FileItems(folder, learned + files), all_labels, names, split)
+    split = context.split(labels[: len(learned)], how, str(folder))
+    split["Validation"] = np.arange(len(learned), len(rows))
+    if values["UseValidationForTest"]:
+        split["Test"] = split["Validation"]
+    return Database(file_items(folder, [file for file, _ in rows]), labels, names, split)

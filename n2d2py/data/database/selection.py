@@ -6,15 +6,14 @@ A tile is a stimulus with the label of its image.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
-from n2d2py.data.database.base import SETS, Database, FileItems, Items, listing_order
+from n2d2py.data.database.base import SETS, Database, Items, listing_order
 from n2d2py.data.decode import PICTURES, picture_size
 from n2d2py.data.transformations.base import APPLY_TO, reported
 from n2d2py.data.transformations.values import label_id
@@ -108,33 +107,24 @@ def tiles(
     return boxes
 
 
-@dataclass(frozen=True)
-class SlicedItems:
-    """Parts of other stimuli: `sources` are their positions, `boxes` (N, 4) x, y, width, height.
+def sliced_items(items: Items, sources: Sequence[int], boxes: Sequence[Tile]) -> Items:
+    """Return parts of stimuli: `sources` are their positions, `boxes` the parts; a box of width 0 is the whole stimulus."""
+    names = [
+        f"{items.name(source)}[{x},{y}]" if width else items.name(source)
+        for source, (x, y, width, _) in zip(sources, boxes, strict=True)
+    ]
+    return Items(names, _cut(items.read, sources, boxes))
 
-    A box of width 0 is the whole stimulus.
-    """
 
-    items: Items
-    sources: np.ndarray
-    boxes: np.ndarray
+def _cut(read: Callable[[int], np.ndarray], sources: Sequence[int], boxes: Sequence[Tile]) -> Callable[[int], np.ndarray]:
+    """Return a function that returns parts of what `read` returns: of pixels, or of their labels."""
 
-    def __len__(self) -> int:
-        return len(self.sources)
+    def part(index: int) -> np.ndarray:
+        x, y, width, height = boxes[index]
+        whole = read(sources[index])
+        return np.ascontiguousarray(whole[y : y + height, x : x + width]) if width else whole
 
-    def name(self, index: int) -> str:
-        x, y, width, _ = self.boxes[index]
-        name = self.items.name(int(self.sources[index]))
-        return f"{name}[{x},{y}]" if width else name
-
-    def read(self, index: int) -> np.ndarray:
-        return np.ascontiguousarray(self.cut(self.items.read, index))
-
-    def cut(self, read: Callable[[int], np.ndarray], index: int) -> np.ndarray:
-        """Return the part of what `read` returns for the source: of its pixels, or of their labels."""
-        x, y, width, height = self.boxes[index]
-        whole = read(int(self.sources[index]))
-        return whole[y : y + height, x : x + width] if width else whole
+    return part
 
 
 def slice_database(database: Database, values: Values, seed: int) -> Database:
@@ -163,16 +153,16 @@ def slice_database(database: Database, values: Values, seed: int) -> Database:
         shuffled = name in chosen and values["RandomShuffle"]
         sets[name] = positions[listing_order(len(positions), shuffled, seed)]
     log.notice("%s: %d images give %d tiles", values.section.name, len(used), sum(1 for box in boxes if box[2]))
-    items = SlicedItems(database.items, np.array(sources, np.int64), np.array(boxes, np.int64).reshape(-1, 4))
-    maps = None if database.maps is None else partial(items.cut, database.maps)
-    return replace(database, items=items, labels=database.labels[items.sources], sets=sets, maps=maps)
+    items = sliced_items(database.items, sources, boxes)
+    maps = None if database.maps is None else _cut(database.maps, sources, boxes)
+    labels = database.labels[np.array(sources, np.int64)]
+    return replace(database, items=items, labels=labels, sets=sets, maps=maps)
 
 
 def _stimulus_size(items: Items, index: int) -> tuple[int, int]:
-    if isinstance(items, FileItems):
-        path = items.root / items.files[index]
-        if path.suffix.lower() in PICTURES:
-            return picture_size(path, items.files[index])
+    name = items.name(index)
+    if items.root is not None and name.lower().endswith(PICTURES):
+        return picture_size(items.root / name, name)
     height, width = items.read(index).shape[:2]
     return width, height
 

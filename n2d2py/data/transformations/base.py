@@ -11,7 +11,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from n2d2py.errors import InternalError, Location, N2D2Error, nearest, require
+from n2d2py.errors import InternalError, Location, N2D2Error, require, suggest
 from n2d2py.ini import COVERED, Ignored, Key, Kind, Schema, Section, Values, fields_by_key
 from n2d2py.registry import Registry, dataclass_transform
 
@@ -33,10 +33,7 @@ COMMON = Schema(
         Key("Type", Kind.STRING, doc="Type of the transformation."),
         Key("ApplyTo", Kind.ENUM, "All", "Sets to transform.", tuple(APPLY_TO)),
         Key(
-            "Channel",
-            Kind.UINT,
-            None,
-            "In [sp.ChannelTransformation*]: index of the channel, from 0. Without Channel, the section creates a new channel.",
+            "Channel", Kind.UINT, None, "In [sp.ChannelTransformation*]: index of the channel, from 0. Default: a new channel."
         ),
     ),
 )
@@ -60,10 +57,6 @@ def reported(what: str, where: Location | None = None, code: str = "E408") -> It
         raise N2D2Error(code, f"{what}{problem.what}", where=where, remedy=problem.remedy) from None
 
 
-class UnsupportedTransformation(ValueError):
-    """Unsupported or nondeterministic parameter, as a clause."""
-
-
 TransformationT = TypeVar("TransformationT", bound="Transformation")
 RandomT = TypeVar("RandomT", bound="RandomByKeys")
 
@@ -81,6 +74,8 @@ class Transformation:
     expands_labels: ClassVar[bool] = False
     """True for a transformation that gives every pixel the label of its stimulus."""
     always_opencv: ClassVar[bool] = False
+    unsupported: ClassVar[Mapping[str, str]] = {}
+    """Keys of which only the default is supported, with the reason as a clause."""
 
     @property
     def needs_opencv(self) -> bool:
@@ -93,11 +88,16 @@ class Transformation:
         return ""
 
     @classmethod
+    def refuse(cls, values: Values) -> str:
+        """Return a clause, after the type, that tells which value of a section is not supported; "" for none."""
+        given = [(key, why) for key, why in cls.unsupported.items() if values[key] != cls.schema.key(key).default]  # type: ignore[union-attr]
+        return "".join(f"with {key}={values.section.text(key)} {why}" for key, why in given[:1])
+
+    @classmethod
     def from_values(cls: type[TransformationT], values: Values) -> TransformationT:
         """Return the transformation with the parameters of a section. By default, its fields that are keys.
 
         Raises:
-            UnsupportedTransformation: for unsupported parameters, such as random draws.
             N2D2Error: E417 for invalid parameters.
         """
         return cls(**{one.name: one.metadata["read"](values[key.name]) for key, one in fields_by_key(cls).items()})
@@ -143,6 +143,13 @@ class Transformation:
         return f"{self.type.removesuffix(_SUFFIX)}({', '.join(shown)})"
 
 
+class Unbounded(Transformation):
+    """A transformation whose results have no bounds that are known in advance."""
+
+    def map_range(self, bounds: Range) -> Range | None:
+        return None
+
+
 class RandomTransformation(Transformation):
     """A transformation with parameters drawn for each training image; not used in inference."""
 
@@ -174,19 +181,15 @@ class RandomByKeys(Transformation):
         raise NotImplementedError
 
 
-def require_bytes(image: np.ndarray, *channels: int) -> None:
-    """Raise Inapplicable unless an image (H, W, C) has 8 bits and one of these numbers of channels, if any are given."""
-    if image.dtype != np.uint8 or (channels and image.shape[2] not in channels):
-        counts = f" of {' or '.join(map(str, channels))} channels" if channels else ""
-        what = f"it is defined on 8-bit images{counts}, this one is {image.dtype} of {image.shape[2]} channels"
-        raise Inapplicable(what, "put it before the transformations that give real numbers")
-
-
-def require_one_channel(image: np.ndarray) -> None:
-    """Raise Inapplicable for an image (H, W, C) with several channels."""
-    if image.shape[2] != 1:
-        remedy = "use it in a ChannelTransformation, or extract a channel before"
-        raise Inapplicable(f"it needs one channel, the image has {image.shape[2]}", remedy)
+def require_image(image: np.ndarray, *channels: int, in_bytes: bool = False) -> None:
+    """Raise Inapplicable unless an image (H, W, C) has one of these numbers of channels, if any are given, and 8 bits if asked."""
+    if in_bytes and image.dtype != np.uint8:
+        remedy = "put it before the transformations that give real numbers"
+        raise Inapplicable(f"it is defined on 8-bit images, this one is {image.dtype}", remedy)
+    if channels and image.shape[2] not in channels:
+        counts = " or ".join(map(str, channels)).replace("1", "one", 1)
+        remedy = "use it in a ChannelTransformation, or convert the colors before"
+        raise Inapplicable(f"it needs {counts} channel{'s' * (len(channels) > 1)}, the image has {image.shape[2]}", remedy)
 
 
 def saturate_cast(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -238,33 +241,15 @@ _REMEDY = "remove it, or add ApplyTo=LearnOnly if only training needs it"
 _TYPES: Registry[type[Transformation]] = Registry(
     "the transformation", *(f"{__package__}.{one.name}" for one in iter_modules([str(Path(__file__).parent)]))
 )
-_ON_LABELS = "crops by pixel-wise labels"
-_CLOSED = "is not part of the public N2D2"
 _UNSUPPORTED = {
-    f"{name}{_SUFFIX}": (
-        why,
-        Schema(
-            f"{name}{_SUFFIX}",
-            (),
-            COVERED.for_keys(*keys.split()),
-            doc=f"It {why}. The section is read, and ignored if ApplyTo excludes inference.",
-        ),
-    )
-    for name, why, keys in (
-        ("LabelExtraction", _ON_LABELS, "Widths Heights Label Distribution"),
-        (
-            "LabelSliceExtraction",
-            _ON_LABELS,
-            "Width Height Label CachePath SlicesMargin KeepComposite RandomRotation RandomRotationRange RandomScaling "
-            "RandomScalingRange AllowPadding BorderType BorderValue IgnoreNoValid ExcludeLabels",
-        ),
-        ("ROIExtraction", _CLOSED, "*"),
-        ("Blending", _CLOSED, "*"),
-        ("ChannelDrop", _CLOSED, "*"),
-        ("ChannelShake", _CLOSED, "*"),
-    )
+    f"{name}{_SUFFIX}": why
+    for why, names in {
+        "crops by pixel-wise labels": ("LabelExtraction", "LabelSliceExtraction"),
+        "is not part of the public N2D2": ("ROIExtraction", "Blending", "ChannelDrop", "ChannelShake"),
+    }.items()
+    for name in names
 }
-"""Unsupported types, with the reason and their keys; ignored if only training needs them."""
+"""Unsupported types, with the reason; ignored if only training needs them."""
 
 
 @dataclass_transform(frozen_default=True)
@@ -291,16 +276,19 @@ def transformation(
 
 def transformation_schemas() -> list[Schema]:
     """Return the schemas of all types, ordered by name, with unsupported ones."""
-    known = {name: COMMON + _TYPES[name].schema for name in _TYPES}
-    known.update({name: COMMON + schema for name, (_, schema) in _UNSUPPORTED.items()})
-    return [known[name] for name in sorted(known)]
+    return [_schema(name) for name in sorted((*_TYPES, *_UNSUPPORTED))]
 
 
-def applies_to(section: Section) -> tuple[str, ...]:
-    """Return the sets that the transformation of a section applies to."""
-    return APPLY_TO[
-        Schema("transformation", (COMMON.key("ApplyTo"),), (COVERED,)).read(section)["ApplyTo"]  # type: ignore[arg-type]
-    ]
+def _schema(name: str) -> Schema:
+    if name in _TYPES:
+        return COMMON + _TYPES[name].schema
+    doc = f"It {_UNSUPPORTED[name]}. The section is read, and ignored if ApplyTo excludes inference."
+    return COMMON + Schema(name, (), (COVERED,), doc)
+
+
+def read_common(section: Section) -> Values:
+    """Return the values of the keys that all transformations have."""
+    return Schema("transformation", COMMON.keys, (COVERED,)).read(section)
 
 
 def read_transformation(section: Section, *, inference: bool, learning: bool = False) -> Transformation | None:
@@ -312,30 +300,24 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
     Raises: E320 OpenCV is required and missing, E405 an unknown type, E406 an unsupported or random one that applies to
         inference, E417 for its parameters, and the errors of reading.
     """
-    if not section.has("Type"):
-        raise section.missing("Type", section.location)
     name = section.text("Type").strip()
     kind = _TYPES.get(name)
     if kind is None and name not in _UNSUPPORTED:
-        bare = nearest(name.removesuffix(_SUFFIX), [known.removesuffix(_SUFFIX) for known in (*_TYPES, *_UNSUPPORTED)])
-        like = bare + _SUFFIX if bare else nearest(name, (*_TYPES, *_UNSUPPORTED))
-        remedy = f"did you mean '{like}'?" if like else f"use one of {', '.join(sorted(_TYPES))}"
+        known = [each.removesuffix(_SUFFIX) for each in (*_TYPES, *_UNSUPPORTED)]
+        remedy = suggest(name.removesuffix(_SUFFIX), known, f"use one of {', '.join(sorted(_TYPES))}", f"'{{}}{_SUFFIX}'")
         raise N2D2Error("E405", f"transformation '{name}' is unknown", where=section.where("Type"), remedy=remedy)
-    values = (COMMON + (kind.schema if kind else _UNSUPPORTED[name][1])).read(section)
+    values = _schema(name).read(section)
     if not inference and (kind is None or not learning):
         return None
+    transformation = None
     if kind is None:
-        what = f"{name} {_UNSUPPORTED[name][0]}, and applies to the data of inference"
-        raise N2D2Error("E406", what, where=section.location, remedy=_REMEDY)
-    try:
+        problem = _UNSUPPORTED[name]
+    elif not (problem := kind.refuse(values)):
         transformation = kind.from_values(values)
-    except UnsupportedTransformation as problem:
-        if not inference:
-            return None
-        raise N2D2Error("E406", f"{name}: {problem}", where=section.location, remedy=_REMEDY) from None
-    if inference and transformation.draws:
-        what = f"{name} {transformation.draws}, and applies to the data of inference"
+        problem = transformation.draws
+    if inference and problem:
+        what = f"{name} {problem}, and applies to the data of inference"
         raise N2D2Error("E406", what, where=section.location, remedy=_REMEDY)
-    if transformation.needs_opencv:
+    if transformation is not None and transformation.needs_opencv:
         require("cv2", name, "opencv", section.location)
     return transformation

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_bytes, transformation
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_image, transformation
 from n2d2py.ini import Kind, parameter
 
 _ORDERS = {"BGR": False, "RGB": True, "RGB_to_BGR": True}
@@ -64,7 +64,7 @@ def convert(image: np.ndarray, code: str) -> np.ndarray:
     """Return an 8-bit image of 1, 3 or 4 channels converted by OpenCV; `code`: as "BGR2HSV"."""
     import cv2
 
-    require_bytes(image)
+    require_image(image, in_bytes=True)
     return cv2.cvtColor(np.ascontiguousarray(bgr(image)), getattr(cv2, f"COLOR_{code}"))
 
 
@@ -72,12 +72,7 @@ def convert(image: np.ndarray, code: str) -> np.ndarray:
 class ColorSpace(Transformation):
     """Conversion to another colour space; BGR and RGB also accept gray and BGRA images."""
 
-    space: str = parameter(
-        "ColorSpace",
-        Kind.ENUM,
-        doc="Color space of the result. The image is BGR unless the name says otherwise.",
-        choices=(*_ORDERS, *_CODES),
-    )
+    space: str = parameter("ColorSpace", Kind.ENUM, doc="X: from BGR. X_to_Y: from X to Y.", choices=(*_ORDERS, *_CODES))
 
     @property
     def needs_opencv(self) -> bool:
@@ -103,12 +98,7 @@ class ColorSpace(Transformation):
 class ChannelExtraction(Transformation):
     """One channel (H, W, 1) of an image in the order blue, green, red, or a mix of its colours."""
 
-    channel: str = parameter(
-        "CSChannel",
-        Kind.ENUM,
-        doc="Channel of a BGR image. For other images, Blue, Green and Red select the first, second and third channel.",
-        choices=_CHANNELS,
-    )
+    channel: str = parameter("CSChannel", Kind.ENUM, doc="Channel. Blue, Green, Red: the first to third.", choices=_CHANNELS)
 
     @property
     def needs_opencv(self) -> bool:

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import (
-    Inapplicable,
-    RandomByKeys,
-    Transformation,
-    UnsupportedTransformation,
-    require_bytes,
-    require_one_channel,
-    transformation,
-)
+from n2d2py.data.transformations.base import Inapplicable, RandomByKeys, Transformation, require_image, transformation
 from n2d2py.data.transformations.color import gray
 from n2d2py.ini import Key, Kind, Values, parameter
 
@@ -29,7 +22,7 @@ class CentroidCrop(Transformation):
     axis: int = parameter("Axis", Kind.INT, -1, "0: columns. 1: rows. -1: both.", minimum=-1, maximum=1)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        require_one_channel(image)
+        require_image(image, 1)
         wide = image[:, :, 0].astype(np.float64)
         mass = wide.sum()
         if mass == 0:
@@ -91,13 +84,7 @@ class StripeRemove(RandomByKeys):
 
 @transformation(
     "Trim",
-    Key(
-        "Method",
-        Kind.ENUM,
-        "Discretize",
-        "Method of the border detection. Reduce (clustering) is not supported.",
-        ("Discretize", "Reduce"),
-    ),
+    Key("Method", Kind.ENUM, "Discretize", "Detection of the border. Reduce is not supported.", ("Discretize", "Reduce")),
     doc="Crop uniform borders.",
 )
 class Trim(Transformation):
@@ -106,18 +93,17 @@ class Trim(Transformation):
     The border's value is the most frequent one of the outermost pixels, in gray reduced to `levels`.
     """
 
+    unsupported: ClassVar = {"Method": "clusters from random centres"}
     levels: int = parameter("NbLevels", Kind.UINT, doc="Number of gray levels to distinguish. 0: all.", maximum=256)
 
     @classmethod
     def from_values(cls, values: Values) -> Trim:
-        if values["Method"] == "Reduce":
-            raise UnsupportedTransformation("Method=Reduce clusters from random centres")
         if values["NbLevels"] == 1:
             raise values.fail("E417", "NbLevels=1 cannot distinguish anything", "give 0, or 2 or more", "NbLevels")
         return super().from_values(values)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        require_bytes(image)
+        require_image(image, in_bytes=True)
         levels = gray(image)[:, :, 0].astype(np.int64)
         if self.levels:
             steps = self.levels - 1

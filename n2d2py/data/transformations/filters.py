@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import (
-    Inapplicable,
-    Range,
-    Transformation,
-    UnsupportedTransformation,
-    by_channel,
-    transformation,
-)
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, Unbounded, by_channel, transformation
 from n2d2py.ini import ON_LABELS, Ignored, Key, Kind, Values, parameter
+
+_ON_LABELS = Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported.")
+_UNSUPPORTED = {"ApplyToLabels": "acts on pixel-wise labels"}
 
 
 def _grid(width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
@@ -155,30 +152,25 @@ def _named_kernel(name: str, values: Values) -> np.ndarray:
 
 @transformation(
     "GradientFilter",
-    Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported."),
+    _ON_LABELS,
     accepted=ON_LABELS.for_keys("InvThreshold", "Threshold", "Label", "GradientScale"),
     doc="Compute the strength of edges. The result is float.",
     needs_opencv=True,
 )
-class GradientFilter(Transformation):
+class GradientFilter(Unbounded):
     """(|dx| + |dy|) / 2 of Sobel or Scharr, or the absolute Laplacian, of values divided by their type's largest one.
 
     Each derivative is multiplied by `scale`, plus `delta`. Real.
     """
 
-    filter: str = parameter(
-        "GradientFilter", Kind.ENUM, "Sobel", "Derivative filter.", choices=("Sobel", "Scharr", "Laplacian")
-    )
-    size: int = parameter(
-        "KernelSize", Kind.UINT, 3, "Kernel size of Sobel and Laplacian: 1, 3, 5, ..., 31.", minimum=1, maximum=31
-    )
+    filter: str = parameter("GradientFilter", Kind.ENUM, "Sobel", "Filter.", choices=("Sobel", "Scharr", "Laplacian"))
+    size: int = parameter("KernelSize", Kind.UINT, 3, "Size of Sobel and Laplacian, an odd number.", minimum=1, maximum=31)
     scale: float = parameter("Scale", Kind.FLOAT, 1.0, "Scale factor of each derivative.")
     delta: float = parameter("Delta", Kind.FLOAT, 0.0, "Offset added to each derivative.")
+    unsupported: ClassVar = _UNSUPPORTED
 
     @classmethod
     def from_values(cls, values: Values) -> GradientFilter:
-        if values["ApplyToLabels"]:
-            raise UnsupportedTransformation("ApplyToLabels=1 acts on pixel-wise labels")
         if values["KernelSize"] % 2 == 0:
             raise values.fail("E417", f"KernelSize={values['KernelSize']} is even", "give an odd number", "KernelSize")
         return super().from_values(values)
@@ -197,14 +189,11 @@ class GradientFilter(Transformation):
         across, down = (cv2.Sobel(plane, -1, *one, ksize=size, scale=self.scale, delta=self.delta) for one in orders)
         return (abs(across) + abs(down)) / 2
 
-    def map_range(self, bounds: Range) -> Range | None:
-        return None
-
 
 @transformation(
     "WallisFilter", doc="Normalize the contrast locally or globally. The result is float. With a Size, it requires OpenCV."
 )
-class WallisFilter(Transformation):
+class WallisFilter(Unbounded):
     """(x - m) / s, m and s the mean and deviation of the surrounding size x size pixels, by channel.
 
     With size 0: the image shifted and scaled to `mean` and `deviation`, as a whole or by channel. Real.
@@ -230,9 +219,6 @@ class WallisFilter(Transformation):
         result = (wide - wide.mean(axis=axes)) * (self.deviation / deviation) + self.mean
         return result.astype(np.float32)
 
-    def map_range(self, bounds: Range) -> Range | None:
-        return None
-
     def _normalize_locally(self, plane: np.ndarray) -> np.ndarray:
         import cv2
 
@@ -254,7 +240,6 @@ _SHAPES = {"Rectangular": "RECT", "Elliptic": "ELLIPSE", "Cross": "CROSS"}
 """Names in OpenCV, without MORPH_."""
 
 _RECONSTRUCTIONS = ("ReconstructionByErosion", "ReconstructionByDilation", "OpeningByReconstruction", "ClosingByReconstruction")
-_ON_LABELS = Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported.")
 _LABEL_KEYS = ON_LABELS.for_keys("LabelsIgnoreDiff", "Label")
 
 
@@ -265,15 +250,9 @@ class _Morphology(Transformation):
     operation: str
     size: int = parameter("Size", Kind.UINT, doc="Side of the structuring element.", minimum=1, maximum=1023)
     shape: str = parameter("Shape", Kind.ENUM, "Rectangular", "Shape of the structuring element.", choices=tuple(_SHAPES))
-    iterations: int = parameter(
-        "NbIterations", Kind.UINT, 1, "Number of repetitions of erosion and dilation.", minimum=1, maximum=1000
-    )
+    iterations: int = parameter("NbIterations", Kind.UINT, 1, "Number of erosions and dilations.", minimum=1, maximum=1000)
 
-    @classmethod
-    def from_values(cls, values: Values) -> _Morphology:
-        if values["ApplyToLabels"]:
-            raise UnsupportedTransformation("ApplyToLabels=1 acts on pixel-wise labels")
-        return super().from_values(values)
+    unsupported: ClassVar = _UNSUPPORTED
 
     def element(self) -> np.ndarray:
         """Return the structuring element, bytes (size, size)."""

@@ -81,21 +81,15 @@ def resize_labels(labels: np.ndarray, height: int, width: int) -> np.ndarray:
     return labels[np.ix_(rows, columns)]
 
 
-_PAD_MODES: dict[str, Literal["edge", "symmetric", "wrap", "reflect"]] = {
-    "ReplicateBorder": "edge",
-    "ReflectBorder": "symmetric",
-    "WrapBorder": "wrap",
-    "MinusOneReflectBorder": "reflect",
+_MODES: dict[str, tuple[Literal["edge", "symmetric", "wrap", "reflect"], str]] = {
+    "ReplicateBorder": ("edge", "BORDER_REPLICATE"),
+    "ReflectBorder": ("symmetric", "BORDER_REFLECT"),
+    "WrapBorder": ("wrap", "BORDER_WRAP"),
+    "MinusOneReflectBorder": ("reflect", "BORDER_REFLECT_101"),
 }
-OPENCV_BORDERS = {
-    "ReplicateBorder": "BORDER_REPLICATE",
-    "ReflectBorder": "BORDER_REFLECT",
-    "WrapBorder": "BORDER_WRAP",
-    "MinusOneReflectBorder": "BORDER_REFLECT_101",
-}
-"""Border types of OpenCV, other than BORDER_CONSTANT."""
+"""Names of borders in NumPy and OpenCV, other than constant ones."""
 
-BORDERS = ("ConstantBorder", *_PAD_MODES, "MeanBorder")
+BORDERS = ("ConstantBorder", *_MODES, "MeanBorder")
 BORDER_KEYS = (
     Key("BorderType", Kind.ENUM, "MinusOneReflectBorder", "Extrapolation beyond the image border.", BORDERS),
     Key("BorderValue", Kind.FLOATS, (), "Values of ConstantBorder: one value, or one per channel. Default: 0."),
@@ -113,8 +107,8 @@ def add_border(image: np.ndarray, pads: tuple[int, int, int, int], border: str, 
     top, bottom, left, right = pads
     if not any(pads):
         return image
-    if border in _PAD_MODES:
-        return np.pad(image, ((top, bottom), (left, right), (0, 0)), _PAD_MODES[border])
+    if border in _MODES:
+        return np.pad(image, ((top, bottom), (left, right), (0, 0)), _MODES[border][0])
     height, width, channels = image.shape
     result = np.empty((height + top + bottom, width + left + right, channels), image.dtype)
     result[:] = border_values(image, border, value)
@@ -184,9 +178,7 @@ class RescaleTransformation(Transformation):
     width: int = parameter("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE)
     height: int = parameter("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE)
     keep_ratio: bool = parameter("KeepAspectRatio", Kind.BOOL, False, "Use the same scale for both sides.")
-    fit: bool = parameter(
-        "ResizeToFit", Kind.BOOL, True, "With KeepAspectRatio. 1: fit the result into Width x Height. 0: cover Width x Height."
-    )
+    fit: bool = parameter("ResizeToFit", Kind.BOOL, True, "With KeepAspectRatio. 1: fit into Width x Height. 0: cover it.")
 
     def target(self, height: int, width: int) -> tuple[int, int]:
         """Return height and width of the result for an image of this size."""
@@ -211,13 +203,9 @@ class PadCrop(Transformation):
     added to the image's.
     """
 
-    width: int = parameter(
-        "Width", Kind.INT, doc="Width of the result, or difference to the width of the image.", maximum=MAX_SAMPLES
-    )
-    height: int = parameter(
-        "Height", Kind.INT, doc="Height of the result, or difference to the height of the image.", maximum=MAX_SIDE
-    )
-    additive: bool = parameter("AdditiveWH", Kind.BOOL, False, "Add Width and Height to the size of the image.")
+    width: int = parameter("Width", Kind.INT, doc="Width of the result, or difference to it.", maximum=MAX_SAMPLES)
+    height: int = parameter("Height", Kind.INT, doc="Height of the result, or difference to it.", maximum=MAX_SIDE)
+    additive: bool = parameter("AdditiveWH", Kind.BOOL, False, "Add Width and Height to those of the image.")
     border: str = field_of(BORDER_KEYS[0])
     value: tuple[float, ...] = field_of(BORDER_KEYS[1])
 
@@ -361,7 +349,7 @@ class RotatedSlice(Transformation):
         centre = part.offset_x + (part.width - 1) / 2, part.offset_y + (part.height - 1) / 2
         matrix = cv2.getRotationMatrix2D(centre, -self.angle, 1.0)
         matrix[:, 2] -= part.offset_x, part.offset_y
-        mode = getattr(cv2, OPENCV_BORDERS.get(border, "BORDER_CONSTANT"))
+        mode = getattr(cv2, _MODES[border][1] if border in _MODES else "BORDER_CONSTANT")
         size = (part.width, part.height)
         return cv2.warpAffine(plane, matrix, size, flags=getattr(cv2, interpolation), borderMode=mode, borderValue=fill)
 

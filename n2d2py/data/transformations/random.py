@@ -12,7 +12,7 @@ from n2d2py.data.transformations.base import (
     Transformation,
     by_channel,
     read_interval,
-    require_bytes,
+    require_image,
     saturate_cast,
     transformation,
 )
@@ -62,14 +62,10 @@ class Distortion(RandomTransformation):
 
     size: int = parameter("ElasticGaussianSize", Kind.UINT, 15, "Side of the Gaussian in pixels.", minimum=1, maximum=1023)
     sigma: float = parameter("ElasticSigma", Kind.FLOAT, 6.0, "Standard deviation of the Gaussian in pixels.")
-    elastic: float = parameter(
-        "ElasticScaling", Kind.FLOAT, 0.0, "Scale factor of the smoothed noise. 0: no elastic distortion.", minimum=0
-    )
+    elastic: float = parameter("ElasticScaling", Kind.FLOAT, 0.0, "Scale factor of the smoothed noise. 0: none.", minimum=0)
     stretch: float = parameter("Scaling", Kind.FLOAT, 0.0, "Largest scaling along each axis, in percent.", minimum=0)
     turn: float = parameter("Rotation", Kind.FLOAT, 0.0, "Largest rotation, in degrees.", minimum=0)
-    unlabelled: bool = parameter(
-        "IgnoreMissingData", Kind.BOOL, True, "Pixels from beyond the border of the image have no label."
-    )
+    unlabelled: bool = parameter("IgnoreMissingData", Kind.BOOL, True, "Pixels from beyond the image have no label.")
 
     @classmethod
     def from_values(cls, values: Values) -> Distortion:
@@ -189,14 +185,7 @@ def _extend(values: tuple, channels: int, beyond: object) -> np.ndarray:
     return np.array([*whole, *[beyond] * channels][:channels])
 
 
-@transformation(
-    "RandomResizeCrop",
-    Key("ScaleMin", Kind.FLOAT, 1.0, "Smallest fraction of the image area.", minimum=0.0, maximum=1.0),
-    Key("ScaleMax", Kind.FLOAT, 1.0, "Largest fraction of the image area.", minimum=0.0, maximum=1.0),
-    Key("RatioMin", Kind.FLOAT, 1.0, "Smallest ratio of width to height."),
-    Key("RatioMax", Kind.FLOAT, 1.0, "Largest ratio of width to height. The distribution is log-uniform."),
-    doc="Training only: crop a random region and resize it.",
-)
+@transformation("RandomResizeCrop", doc="Training only: crop a random region and resize it.")
 class RandomResizeCrop(RandomTransformation):
     """A rescaled part with random place, share of the image's area and aspect ratio.
 
@@ -205,32 +194,32 @@ class RandomResizeCrop(RandomTransformation):
 
     width: int = parameter("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE)
     height: int = parameter("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE)
-    scale: tuple[float, float] = (1.0, 1.0)
-    ratio: tuple[float, float] = (1.0, 1.0)
+    smallest: float = parameter("ScaleMin", Kind.FLOAT, 1.0, "Smallest fraction of the image area.", minimum=0, maximum=1)
+    largest: float = parameter("ScaleMax", Kind.FLOAT, 1.0, "Largest fraction of the image area.", minimum=0, maximum=1)
+    tallest: float = parameter("RatioMin", Kind.FLOAT, 1.0, "Smallest ratio of width to height.")
+    widest: float = parameter("RatioMax", Kind.FLOAT, 1.0, "Largest ratio of width to height. It is log-uniform.")
 
     @classmethod
     def from_values(cls, values: Values) -> RandomResizeCrop:
-        intervals = []
         for name in ("Scale", "Ratio"):
             low, high = values[f"{name}Min"], values[f"{name}Max"]
             if not 0 < low <= high:
                 what = f"{name}Min={low:g} and {name}Max={high:g} are not an interval above 0"
                 raise values.fail("E417", what, f"give 0 < {name}Min <= {name}Max", f"{name}Min")
-            intervals.append((low, high))
-        return cls(values["Width"], values["Height"], *intervals)
+        return super().from_values(values)
 
     def draw_parameters(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         rows, columns = image.shape[:2]
         left = top = 0
         for _ in range(10):
-            area = rows * columns * random.uniform(*self.scale)
-            ratio = np.exp(random.uniform(*np.log(self.ratio)))
+            area = rows * columns * random.uniform(self.smallest, self.largest)
+            ratio = np.exp(random.uniform(*np.log([self.tallest, self.widest])))
             width, height = round(float(np.sqrt(area * ratio))), round(float(np.sqrt(area / ratio)))
             if 0 < width <= columns and 0 < height <= rows:
                 top, left = int(random.integers(0, rows - height + 1)), int(random.integers(0, columns - width + 1))
                 break
         else:
-            ratio = min(max(columns / rows, self.ratio[0]), self.ratio[1])
+            ratio = min(max(columns / rows, self.tallest), self.widest)
             width, height = max(1, min(columns, round(rows * ratio))), max(1, min(rows, round(columns / ratio)))
         return RotatedSlice(SliceExtraction(width, height, left, top), 0.0, self.width, self.height)
 
@@ -244,7 +233,7 @@ class _JpegRoundTrip(Transformation):
     def apply(self, image: np.ndarray) -> np.ndarray:
         import cv2
 
-        require_bytes(image, 1, 3)
+        require_image(image, 1, 3, in_bytes=True)
         _, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, self.quality])
         return np.asarray(cv2.imdecode(data, cv2.IMREAD_UNCHANGED)).reshape(image.shape)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from n2d2py.arithmetic.audio import KEYS, AudioSource, read_audio
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_one_channel, transformation
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, Unbounded, require_image, transformation
 from n2d2py.ini import Key, Kind, Values, parameter
 
 WINDOWS = ("Rectangular", "Hann", "Hamming", "Cosine", "Gaussian", "Blackman", "Kaiser")
@@ -61,9 +61,7 @@ def fast_size(size: int) -> int:
 class Apodization(Transformation):
     """Product of each row with a window; integers are then rounded down to their type."""
 
-    size: int = parameter(
-        "Size", Kind.UINT, doc="Number of samples of the window. Must equal the width of the image.", minimum=1
-    )
+    size: int = parameter("Size", Kind.UINT, doc="Samples of the window, as many as the image is wide.", minimum=1)
     name: str = parameter("WindowName", Kind.ENUM, "Rectangular", "Shape of the window.", choices=WINDOWS)
     parameter: float | None = None
 
@@ -89,17 +87,14 @@ class Apodization(Transformation):
 
 
 @dataclass(frozen=True)
-class _Transform(Transformation):
+class _Transform(Unbounded):
     """Common base of DFT and DCT: of each row, or of rows and columns."""
 
     two_dimensional: bool = parameter("TwoDimensional", Kind.BOOL, True, "1: transform the whole image. 0: transform each row.")
 
-    def map_range(self, bounds: Range) -> None:
-        return None
-
     def padded(self, image: np.ndarray, rows: int, columns: int) -> np.ndarray:
         """Return the only channel of an image, float64 (rows, columns), zero-padded at the bottom and right."""
-        require_one_channel(image)
+        require_image(image, 1)
         missing = ((0, rows - image.shape[0]), (0, columns - image.shape[1]))
         return np.pad(image[:, :, 0].astype(np.float64), missing)
 
@@ -146,7 +141,7 @@ class DCT(_Transform):
     doc="Compute magnitude and phase from the real and imaginary part. To keep one of them, use "
     "ChannelExtractionTransformation with CSChannel=Blue (magnitude) or Green (phase).",
 )
-class MagnitudePhase(Transformation):
+class MagnitudePhase(Unbounded):
     """Magnitude (ln(1 + magnitude) with `log_scale`) and phase in [-pi, pi], as two channels."""
 
     log_scale: bool = parameter("LogScale", Kind.BOOL, False, "Return the logarithm of 1 + magnitude.")
@@ -161,9 +156,6 @@ class MagnitudePhase(Transformation):
             magnitude = np.log1p(magnitude)
         return np.stack([magnitude, np.arctan2(imaginary, real)], axis=2).astype(np.float32)
 
-    def map_range(self, bounds: Range) -> None:
-        return None
-
 
 _NAMES = {"".join(word.capitalize() for word in key.split("_")): key for key in KEYS}
 """Keys of -audio by their names in the section."""
@@ -177,7 +169,7 @@ _NAMES = {"".join(word.capitalize() for word in key.split("_")): key for key in 
     doc="Convert a mono 16-bit sound to frames of features, in integers. If it is the only transformation, C++ exports contain "
     "the conversion. Sounds must have the rate of the features.",
 )
-class AudioFeatures(Transformation):
+class AudioFeatures(Unbounded):
     """Feature frames in the rows of an image of one channel."""
 
     source: AudioSource
@@ -196,6 +188,3 @@ class AudioFeatures(Transformation):
             raise Inapplicable("the stimulus is not a mono sound", "give WAV files of one channel")
         samples = np.clip(np.rint(image[0, :, 0] * np.float32(32768)), -32768, 32767).astype(np.int16)
         return self.source.real(self.source.convert(samples, self.frames))[:, :, None]
-
-    def map_range(self, bounds: Range) -> None:
-        return None

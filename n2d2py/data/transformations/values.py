@@ -10,9 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.decode import read_stimulus
-from n2d2py.data.text import read_bytes
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_bytes, saturate_cast, transformation
+from n2d2py.data.decode import read_bytes, read_stimulus
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, require_image, saturate_cast, transformation
 from n2d2py.data.transformations.color import convert
 from n2d2py.errors import InternalError, N2D2Error, suggest
 from n2d2py.ini import Kind, Values, parameter, resolve_path
@@ -31,12 +30,10 @@ class RangeAffine(Transformation):
 
     first_operator: str = parameter("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(OPERATORS))
     first: tuple[float, ...] = parameter(
-        "FirstValue", Kind.FLOATS, doc="Value of the first operation: one, or one per channel in the order at this point."
+        "FirstValue", Kind.FLOATS, doc="Value of the first operation: one, or one per channel."
     )
     second_operator: str = parameter("SecondOperator", Kind.ENUM, "Plus", "Second operation.", choices=tuple(OPERATORS))
-    second: tuple[float, ...] = parameter(
-        "SecondValue", Kind.FLOATS, (), "Value of the second operation. Without it, only the first operation is applied."
-    )
+    second: tuple[float, ...] = parameter("SecondValue", Kind.FLOATS, (), "Value of the second operation. Without it, none.")
     truncate: bool = parameter("Truncate", Kind.BOOL, False, "Truncate to integers.")
 
     @classmethod
@@ -64,10 +61,7 @@ class RangeAffine(Transformation):
 
     def map_range(self, bounds: Range) -> Range:
         channels = max(len(values) for _, values in self._steps())
-        ends = np.repeat(np.array(bounds, np.float32)[:, None], channels, axis=1)
-        for operator, values in self._steps():
-            ends = operator(ends, np.array(values, np.float32))
-        ends = np.trunc(ends) if self.truncate else ends
+        ends = self.apply(np.tile(np.array(bounds, np.float32)[:, None, None], channels))
         return float(ends.min()), float(ends.max())
 
 
@@ -85,21 +79,15 @@ class NormalizeTransformation(Transformation):
     per_channel: bool = parameter("PerChannel", Kind.BOOL, False, "Normalize each channel separately.")
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        wide = image.astype(np.float64)
-        axes = (0, 1) if self.per_channel else (0, 1, 2)
+        columns = image.astype(np.float64).reshape(-1, image.shape[2] if self.per_channel else 1)
+        start, target, offset = np.zeros(1), self.value, 0.0
         if self.norm == "MinMax":
-            low, high = wide.min(axis=axes), wide.max(axis=axes)
-            small, large = min(self.low, self.high), max(self.low, self.high)
-            extent = high - low
-            scale = np.where(extent > _TINY, (large - small) / np.maximum(extent, _TINY), 0.0)
-            return ((wide - low) * scale + small).astype(np.float32)
-        size = {
-            "L1": np.abs(wide).sum(axis=axes),
-            "L2": np.sqrt((wide * wide).sum(axis=axes)),
-            "Linf": np.abs(wide).max(axis=axes),
-        }[self.norm]
-        scale = np.where(size > _TINY, self.value / np.maximum(size, _TINY), 0.0)
-        return (wide * scale).astype(np.float32)
+            start, offset = columns.min(axis=0), min(self.low, self.high)
+            size, target = columns.max(axis=0) - start, max(self.low, self.high) - offset
+        else:
+            size = np.linalg.norm(columns, {"L1": 1, "L2": 2, "Linf": np.inf}[self.norm], axis=0)
+        scale = np.where(size > _TINY, target / np.maximum(size, _TINY), 0.0)
+        return ((columns - start) * scale + offset).astype(np.float32).reshape(image.shape)
 
     def map_range(self, bounds: Range) -> Range:
         if self.norm == "MinMax":
@@ -188,14 +176,12 @@ class Threshold(Transformation):
 class Equalize(Transformation):
     """Histogram equalization of a gray image, or of the lightness (CIELab) of a colour image."""
 
-    method: str = parameter(
-        "Method", Kind.ENUM, "Standard", "Standard: the whole image. CLAHE: adaptively.", choices=("Standard", "CLAHE")
-    )
+    method: str = parameter("Method", Kind.ENUM, "Standard", "CLAHE: adaptively, by tiles.", choices=("Standard", "CLAHE"))
     clip: float = parameter("CLAHE_ClipLimit", Kind.FLOAT, 40.0, "Contrast limit of CLAHE.", minimum=0)
     grid: int = parameter("CLAHE_GridSize", Kind.UINT, 8, "Tiles per side of CLAHE.", minimum=1, maximum=1024)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        require_bytes(image, 1, 3, 4)
+        require_image(image, 1, 3, 4, in_bytes=True)
         if image.shape[2] == 1:
             return self._equalize(image[:, :, 0])[:, :, None]
         lab = convert(image, "BGR2Lab")
@@ -217,7 +203,7 @@ class Equalize(Transformation):
         return 0.0, 255.0
 
 
-@transformation("Affine", doc="Apply one or two operations with a matrix of the same size to each value.")
+@transformation("Affine", doc="Apply one or two operations with matrices, such as `[sp.StimuliData-x]_MeanData`.")
 class AffineTransformation(Transformation):
     """(x first_operator first) second_operator second, element-wise with two matrices.
 
@@ -225,16 +211,9 @@ class AffineTransformation(Transformation):
     """
 
     first_operator: str = parameter("FirstOperator", Kind.ENUM, doc="First operation.", choices=tuple(OPERATORS))
-    first: str = parameter(
-        "FirstValue",
-        Kind.PATH,
-        doc="Matrix of the first operation: a .bin file as N2D2 writes it, an image, a .npy file, or "
-        "`[sp.StimuliData-x]_MeanData`.",
-    )
+    first: str = parameter("FirstValue", Kind.PATH, doc="Matrix of the first operation: N2D2's .bin, an image, or a .npy file.")
     second_operator: str = parameter("SecondOperator", Kind.ENUM, "Plus", "Second operation.", choices=tuple(OPERATORS))
-    second: str = parameter(
-        "SecondValue", Kind.PATH, "", "Matrix of the second operation. Without it, only the first operation is applied."
-    )
+    second: str = parameter("SecondValue", Kind.PATH, "", "Matrix of the second operation. Without it, there is none.")
     values: Values | None = field(default=None, repr=False, compare=False)
     matrices: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
 
@@ -327,6 +306,10 @@ def write_matrix(path: Path, matrix: np.ndarray) -> None:
 _NONE = -1
 
 
+def _label(value: int) -> int:
+    return max(value, _NONE)
+
+
 def label_id(label: str, names: tuple[str, ...]) -> int:
     """Return the id of a label, whose leading slash may be omitted. Raises Inapplicable if the database does not have it."""
     for candidate in (label, f"/{label}"):
@@ -345,12 +328,7 @@ class LabelFilter(Transformation):
     labels: tuple[str, ...] = parameter("Labels", Kind.STRINGS, doc="Names of database labels.")
     filter: str = parameter("Filter", Kind.ENUM, "Remove", "Operation on these labels.", choices=("Keep", "Remove", "Merge"))
     default: int = parameter(
-        "DefaultLabel",
-        Kind.INT,
-        -2,
-        "Label id of removed labels. -1, -2: unlabelled, which is not scored.",
-        lambda value: max(value, _NONE),
-        minimum=-2,
+        "DefaultLabel", Kind.INT, -2, "Label id of removed labels. -1, -2: not scored.", _label, minimum=-2
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
