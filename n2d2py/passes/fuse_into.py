@@ -50,7 +50,7 @@ def _takes_clamp(node: Node) -> bool:
 
 @rewrite("fuse-activation", "activations merged into the layer before", Activation)
 def fuse_activation(graph: Graph, node: Node) -> Outcome:
-    """A layer, then a clamping Activation => the layer with this activation."""
+    """Merge a clamping Activation into the layer before."""
     function = node.op.function
     if not isinstance(function, Clip):
         return f"{function.kind} is not a clamp"
@@ -94,7 +94,7 @@ def _clamping_layer(graph: Graph, node: Node) -> Node | str:
 
 @rewrite("remove-unlimited", "activations without effect removed", Activation)
 def remove_unlimited(graph: Graph, node: Node) -> Outcome:
-    """An Activation whose Clip has no limits => nothing."""
+    """Remove an Activation whose Clip has no limits."""
     if node.op.function != Clip():
         return None
     reason = reason_to_keep(graph, node)
@@ -106,7 +106,7 @@ def remove_unlimited(graph: Graph, node: Node) -> Outcome:
 
 @rewrite("split-activation", "activations made layers of their own", Op)
 def split_activation(graph: Graph, node: Node) -> Outcome:
-    """A layer whose activation is not a clamp => the layer, then an Activation (for integer exports).
+    """Split a layer whose activation is not a clamp into the layer and an Activation (for integer exports).
 
     The Activation keeps the tensor's name; the linear result gets the suffix "_linear".
     """
@@ -188,7 +188,7 @@ def fuse_batch_norm(graph: Graph, node: Node) -> Outcome:
 
 @rewrite("batchnorm-to-affine", "BatchNorm layers turned into Affine", BatchNorm)
 def batch_norm_to_affine(graph: Graph, node: Node) -> Outcome:
-    """A BatchNorm that `fuse_batch_norm` left => Affine with weights g, bias s."""
+    """Turn a BatchNorm that `fuse_batch_norm` left into an Affine with weights g, bias s."""
     params = _affine_params(*gain_and_shift(node), node.params["scale"])
     node.op, node.params = Affine(), params
     return Done("BatchNorm turned into a gain and a shift per channel")
