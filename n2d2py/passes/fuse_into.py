@@ -129,7 +129,12 @@ def fuse_affine(graph: Graph, node: Node) -> Outcome:
     if node.activation is None and (gain == 1).all() and not shift.any() and not graph.joins_ends(node):
         drop(graph, node)
         return Done("Affine that changes nothing removed")
-    producer = linear_producer(graph, node, (Conv, Deconv, Fc, Affine))
+    return _into_producer(graph, node, (Conv, Deconv, Fc, Affine))
+
+
+def _into_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Outcome:
+    """Merge a layer with a gain and a shift into its producer, if that is one of `kinds`; its activation is kept."""
+    producer, (gain, shift) = linear_producer(graph, node, kinds), gain_and_shift(node)
     if isinstance(producer, str):
         return producer
     if isinstance(producer.op, Affine):
@@ -137,8 +142,9 @@ def fuse_affine(graph: Graph, node: Node) -> Outcome:
         producer.params = _affine_params(gain * first_gain, gain * first_shift + shift, producer.params["weights"])
     else:
         scale_outputs(producer, gain, shift)
-    _absorb(graph, producer, node)
-    return Done(f"gain and shift merged into {producer.name}")
+    graph.absorb(graph.required_producer(node.inputs[0]), node)
+    producer.activation = node.activation
+    return Done(f"{node.op.kind} merged into {producer.name}")
 
 
 def _affine_params(gain: np.ndarray, shift: np.ndarray, like: np.ndarray) -> dict[str, np.ndarray]:
@@ -169,21 +175,10 @@ def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node |
         tensor = producer.inputs[0]
 
 
-def _absorb(graph: Graph, producer: Node, node: Node) -> None:
-    """Remove a node that `producer` computes now, with its activation."""
-    graph.absorb(graph.required_producer(node.inputs[0]), node)
-    producer.activation = node.activation
-
-
 @rewrite("fuse-batchnorm", "BatchNorm layers merged into Conv or Fc", BatchNorm)
 def fuse_batch_norm(graph: Graph, node: Node) -> Outcome:
     """BatchNorm of a Conv, Deconv or Fc => that layer with W' = g W, b' = g b + s; the activation of the BatchNorm is kept."""
-    producer = linear_producer(graph, node, (Conv, Deconv, Fc))
-    if isinstance(producer, str):
-        return producer
-    scale_outputs(producer, *gain_and_shift(node))
-    _absorb(graph, producer, node)
-    return Done(f"BatchNorm merged into {producer.name}")
+    return _into_producer(graph, node, (Conv, Deconv, Fc))
 
 
 @rewrite("batchnorm-to-affine", "BatchNorm layers turned into Affine", BatchNorm)

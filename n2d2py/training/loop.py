@@ -66,13 +66,9 @@ class Source:
             samples, labels = self._held
             return ((torch.from_numpy(samples[part]), labels[part]) for part in parts)
         stimuli = self.stimuli if self.epoch_stimuli is None else self.epoch_stimuli(epoch)
-        if not parts:
-            return iter(())
-        if self.workers:
+        if self.workers and parts:
             return _read_by_processes(stimuli, parts, self.workers)
-        batches = stimuli.take(np.concatenate(parts)).batches(len(parts[0]))
-        labels = ordered_map(partial(_labels, stimuli), parts)
-        return ((torch.from_numpy(x), each) for (x, _, _), each in zip(batches, labels, strict=True))
+        return ordered_map(partial(_read, stimuli), parts)
 
 
 def _labels(stimuli: Stimuli, positions: np.ndarray) -> np.ndarray:
@@ -80,6 +76,10 @@ def _labels(stimuli: Stimuli, positions: np.ndarray) -> np.ndarray:
     if stimuli.label_map is None:
         return stimuli.labels[positions]
     return np.stack([stimuli.label_map(int(position)).astype(np.int32) for position in positions])
+
+
+def _read(stimuli: Stimuli, positions: np.ndarray) -> tuple[Tensor, np.ndarray]:
+    return torch.from_numpy(np.stack([stimuli[position] for position in positions])), _labels(stimuli, positions)
 
 
 class _Batches(Dataset):
@@ -90,8 +90,8 @@ class _Batches(Dataset):
 
     def __getitems__(self, positions: list[int]) -> tuple[Tensor, Tensor] | N2D2Error:
         try:
-            x = np.stack([self._stimuli[position] for position in positions])
-            return torch.from_numpy(x), torch.from_numpy(_labels(self._stimuli, np.array(positions)))
+            x, labels = _read(self._stimuli, np.array(positions))
+            return x, torch.from_numpy(labels)
         except N2D2Error as error:
             return error
 
