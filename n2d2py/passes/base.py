@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -35,10 +35,6 @@ class FuseReport:
     def counts(self) -> dict[str, int]:
         """Return the number of rewrites by pass, in order of the first one."""
         return dict(Counter(entry.rewrite for entry in self.done))
-
-    def refuse(self, rewrite: str, refusals: Iterable[Entry]) -> None:
-        """Replace the refusals of a pass by those of its latest run."""
-        self.refused = [entry for entry in self.refused if entry.rewrite != rewrite] + list(refusals)
 
     def lines(self) -> list[str]:
         """Return one summary line for each pass that changed something."""
@@ -106,7 +102,7 @@ class Pass:
                     progress = changed = True
             if not progress:
                 break
-        report.refuse(self.name, refusals.values())
+        report.refused = [entry for entry in report.refused if entry.rewrite != self.name] + list(refusals.values())
         graph.verify()
         return changed
 

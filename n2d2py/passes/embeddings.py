@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -10,17 +9,6 @@ import numpy as np
 from n2d2py.graph import Graph, Node
 from n2d2py.operators import Activation, ArrayGather, ArrayMap, ArrayMatMul, is_quantized, row_constant
 from n2d2py.passes.base import Done, Outcome, is_plain, rewrite
-
-
-@dataclass(frozen=True)
-class OneHot:
-    """One-hot code of the integers `x` over `size` numbers from `first`: `on` at the index of x, `off` elsewhere."""
-
-    x: str
-    first: int
-    size: int
-    on: float
-    off: float
 
 
 @rewrite("one-hot-matmul", "products of one-hot codes turned into picked rows", ArrayMatMul)
@@ -32,15 +20,15 @@ def one_hot_matmul(graph: Graph, node: Node) -> Outcome:
     if op.slots != (0, -1) or op.result or op.views or prod(op.right[:-2]) != 1:
         return None
     code = _find_one_hot(graph, graph.producer(node.inputs[0]))
-    if code is None or code.size != op.right[-2]:
+    if code is None or code[2] != op.right[-2]:
         return None
     if is_quantized(graph):
         return "it computes in integers of the file"
     weights = node.params["operand1"].reshape(op.right[-2:]).astype(np.float64) * op.scale
-    rest = np.tile(code.off * weights.sum(0), (code.size + 2, 1))
-    rest[1:-1] += (code.on - code.off) * weights
-    index, count = code.x, prod(op.left[:-1])
-    steps: list[tuple[str, dict[str, int]]] = [("Add", {"operand1": 1 - code.first}), ("Max", {"operand1": 0})]
+    (index, first, size, on, off), count = code, prod(op.left[:-1])
+    rest = np.tile(off * weights.sum(0), (size + 2, 1))
+    rest[1:-1] += (on - off) * weights
+    steps: list[tuple[str, dict[str, int]]] = [("Add", {"operand1": 1 - first}), ("Max", {"operand1": 0})]
     if graph.kind(index) != "int64":
         steps.insert(0, ("Cast", {}))
     for function, operands in steps:
@@ -48,10 +36,10 @@ def one_hot_matmul(graph: Graph, node: Node) -> Outcome:
         params = {role: np.array([value]) for role, value in operands.items()}
         layer = ArrayMap(function, (count,), shapes, slots, "int64")
         index = graph.add_before(node, layer, index, f"{node.output}_{function.lower()}", params)
-    node.op, node.inputs = ArrayGather(1, code.size + 2, op.right[-1], count, slots=(-1, 0)), [index]
+    node.op, node.inputs = ArrayGather(1, size + 2, op.right[-1], count, slots=(-1, 0)), [index]
     node.params = {"operand0": rest.astype(node.params["operand1"].dtype)}
     graph.prune()
-    return Done(f"product of {count} codes of {code.size} numbers turned into picked rows")
+    return Done(f"product of {count} codes of {size} numbers turned into picked rows")
 
 
 @rewrite("fold-into-table", "functions and constants computed in the table of an embedding", ArrayGather)
@@ -74,7 +62,9 @@ def fold_into_table(graph: Graph, node: Node) -> Outcome:
     return Done(f"its table holds the results of {reader.name}")
 
 
-def _find_one_hot(graph: Graph, node: Node | None) -> OneHot | None:
+def _find_one_hot(graph: Graph, node: Node | None) -> tuple[str, int, int, float, float] | None:
+    """Return (x, first, size, on, off) of a layer with the one-hot code of the integers x over `size` numbers from `first`: `on`
+    at the index of x, `off` elsewhere; None for other layers."""
     if not is_plain(node, ArrayMap) or node.op.result:
         return None
     op, on, off = node.op, 1.0, 0.0
@@ -96,4 +86,4 @@ def _find_one_hot(graph: Graph, node: Node | None) -> OneHot | None:
     counts = len(numbers) == size and np.array_equal(numbers, numbers[0] + np.arange(size))
     if not counts or not graph.kind(x).startswith(("int", "uint")):
         return None
-    return OneHot(x, int(numbers[0]), size, on, off)
+    return x, int(numbers[0]), size, on, off

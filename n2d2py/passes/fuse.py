@@ -93,7 +93,7 @@ def passes(*, integer: bool, logits: bool = False) -> list[Pass]:
 def late_passes() -> list[Pass]:
     """Return the rewrites of integer exports that run last, because they would hide patterns of the others."""
     images = [array_layers.pooled_arrays, array_layers.array_elemwise, array_layers.outer_product, array_layers.added_constants]
-    return [gains.weigh_sums, gains.row_gains, gains.channel_gains, *images]
+    return [gains.weigh_sums, gains.gains_of_arrays, *images]
 
 
 def fuse(graph: Graph, *, integer: bool, rows: bool = True, logits: bool = False) -> tuple[Graph, FuseReport]:

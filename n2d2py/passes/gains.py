@@ -118,23 +118,26 @@ def remove_gain(graph: Graph, node: Node) -> Outcome:
     return Done("it changes nothing")
 
 
-@integer_rewrite(
-    "gains-of-channels",
-    "gains and shifts of the channels of arrays turned into layers that have integers",
-    gains_of_channels,
-    ArrayMap,
-)
-def channel_gains(graph: Graph, node: Node, gains: Gains) -> Outcome:
-    """ArrayMap Mul, Div, Add or Sub of (C, H, W) and a constant (C, 1, 1) => Reshape(Affine(Reshape(x)))."""
-    channels, (source,) = len(gains.gain), node.inputs
-    if not gains.pixels:
-        node.op, node.params = Affine(), gains.params
-        return Done(f"gains of {channels} elements")
-    view = Reshape((channels, prod(gains.pixels[:-1]), gains.pixels[-1]))
-    image = graph.add_before(node, view, source, f"{node.output}_channels")
-    scaled = _add_gains(graph, node, image, f"{node.output}_scaled", gains.params, node.source)
-    node.op, node.inputs, node.params = Reshape(graph.shape(node.output)[1:]), [scaled], {}
-    return Done(f"gains of {channels} channels")
+def _find_gains(node: Node) -> Gains | None:
+    return gains_of_rows(node) or gains_of_channels(node)
+
+
+@integer_rewrite("gains-of-arrays", "gains and shifts of arrays turned into layers that have integers", _find_gains, ArrayMap)
+def gains_of_arrays(graph: Graph, node: Node, gains: Gains) -> Outcome:
+    """ArrayMap Mul, Div, Add or Sub of rows (W, N) and a constant (N), or a number => MemoryView(Affine(MemoryView(x))); of
+    (C, H, W) and a constant (C, 1, 1) => Reshape(Affine(Reshape(x)))."""
+    count = len(gains.gain)
+    rows = graph.shape(node.output)[1] // count
+    if gains.pixels:
+        view = Reshape((count, prod(gains.pixels[:-1]), gains.pixels[-1]))
+        image = graph.add_before(node, view, node.inputs[0], f"{node.output}_channels")
+        scaled = _add_gains(graph, node, image, f"{node.output}_scaled", gains.params, node.source)
+        node.op, node.inputs, node.params = Reshape(graph.shape(node.output)[1:]), [scaled], {}
+        return Done(f"gains of {count} channels")
+    node.op, node.params = Affine(), gains.params
+    if rows > 1:
+        over_images(graph, node, [(count, 1, rows)], (count, 1, rows))
+    return Done(f"gains of {rows} rows of {count} elements")
 
 
 def _add_gains(
@@ -144,18 +147,6 @@ def _add_gains(
     name = graph.fresh_name(name)
     layer = Node(name, Affine(), [tensor], [name], params, None, node.location, [name, *source])
     return graph.add(layer, at=graph.nodes.index(node)).output
-
-
-@integer_rewrite("gains-of-rows", "gains and shifts of arrays turned into layers that have integers", gains_of_rows, ArrayMap)
-def row_gains(graph: Graph, node: Node, gains: Gains) -> Outcome:
-    """ArrayMap Mul, Div, Add or Sub of rows (W, N) and a constant (N), or a number => MemoryView(Affine(MemoryView(x)))."""
-    width = len(gains.gain)
-    rows = graph.shape(node.output)[1] // width
-    node.op, node.params = Affine(), gains.params
-    if rows == 1:
-        return Done("it is Affine")
-    over_images(graph, node, [(width, 1, rows)], (width, 1, rows))
-    return Done(f"it is Affine of {rows} rows")
 
 
 @rewrite("gains-of-parts", "gains moved in front of Concats", Affine)
@@ -196,38 +187,28 @@ _LARGEST_RATIO = 2.0
 """Largest ratio of the gains of an array."""
 
 
-@dataclass(frozen=True)
-class _NumberedGains:
-    """A layer that computes gain[n] * x + shift[n], float64; `numbers`: n of each element of its result (1, ...)."""
+_NumberedGains = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""(gain, shift, numbers) of a layer that computes gain[n] * x + shift[n], float64, with n of each element of its result (1, ...)
+in `numbers`."""
 
-    gain: np.ndarray
-    shift: np.ndarray
-    numbers: np.ndarray
 
-    @staticmethod
-    def of(gain: np.ndarray, shift: np.ndarray, numbers: np.ndarray) -> _NumberedGains:
-        pairs, equal = np.unique(np.stack([gain, shift]), axis=1, return_inverse=True)
-        return _NumberedGains(pairs[0], pairs[1], equal.reshape(-1)[numbers])
-
-    @property
-    def is_wide(self) -> bool:
-        sizes = np.abs(self.gain)
-        return not np.isfinite(sizes).all() or sizes.max() > _LARGEST_RATIO * sizes.min()
+def _numbered(gain: np.ndarray, shift: np.ndarray, numbers: np.ndarray) -> _NumberedGains:
+    pairs, equal = np.unique(np.stack([gain, shift]), axis=1, return_inverse=True)
+    return pairs[0], pairs[1], equal.reshape(-1)[numbers]
 
 
 def _gains_of(graph: Graph, node: Node) -> _NumberedGains | None:
-    """Return the gains of an Affine, of a normalization, or of a map without shift."""
-    shape = graph.shape(node.output)
-    if isinstance(node.op, Affine):
-        return _NumberedGains.of(*gain_and_shift(node), axis_numbers(shape))
-    if isinstance(node.op, Normalize) and "gain" in node.params:
+    """Return the gains of a normalization, or of a map without shift; None for others."""
+    if isinstance(node.op, Normalize):
+        if "gain" not in node.params:
+            return None
         gain, shift = (node.params[role].astype(np.float64) for role in ("gain", "shift"))
-        return _NumberedGains.of(gain, shift, node.op.channel_numbers(shape))
+        return _numbered(gain, shift, node.op.channel_numbers(graph.shape(node.output)))
     gains = gains_and_shifts(node)
-    if gains is None or gains[2].any() or not isinstance(node.op, ArrayMap):
+    if gains is None or gains[2].any():
         return None
     constant, gain, shift = gains
-    return _NumberedGains.of(gain, shift, np.broadcast_to(np.arange(len(gain)).reshape(constant), node.op.dims).reshape(1, -1))
+    return _numbered(gain, shift, np.broadcast_to(np.arange(len(gain)).reshape(constant), node.op.dims).reshape(1, -1))
 
 
 _SUMMARY = "constant gains and shifts merged into the weights after them"
@@ -236,7 +217,7 @@ _SUMMARY = "constant gains and shifts merged into the weights after them"
 @rewrite("merge-gains", _SUMMARY, Affine)
 def merge_gains(graph: Graph, node: Node) -> Outcome:
     """Affine, then Conv, Fc or recurrent layers => these layers."""
-    return _merge(graph, node, _gains_of(graph, node))
+    return _merge(graph, node, _numbered(*gain_and_shift(node), axis_numbers(graph.shape(node.output))))
 
 
 @rewrite("merge-gains-of-arrays", _SUMMARY, ArrayMap, Normalize)
@@ -244,24 +225,26 @@ def merge_gains_of_arrays(graph: Graph, node: Node) -> Outcome:
     """ArrayMap Mul, Div or Neg by constants, or the gain and shift of a Normalize, then Conv, Fc or recurrent layers => these
     layers. Not in pre-quantized networks."""
     gains = None if is_quantized(graph) else _gains_of(graph, node)
-    if gains is not None and gains.is_wide:
+    if gains is None:
+        return None
+    sizes = np.abs(gains[0])
+    if not np.isfinite(sizes).all() or sizes.max() > _LARGEST_RATIO * sizes.min():
         return f"its gains differ by more than a factor of {_LARGEST_RATIO:g}"
     return _merge(graph, node, gains)
 
 
-def _merge(graph: Graph, node: Node, gains: _NumberedGains | None) -> Outcome:
-    if gains is None:
-        return None
+def _merge(graph: Graph, node: Node, gains: _NumberedGains) -> Outcome:
     if node.activation is not None:
         return f"it has the activation {node.activation.kind}"
-    readers = weighted_readers(graph, node.output, gains.numbers)
+    gain, shift, numbers = gains
+    readers = weighted_readers(graph, node.output, numbers)
     if isinstance(readers, str):
         return readers
     padded = padded_reader(readers)
-    if padded is not None and gains.shift.any():
+    if padded is not None and shift.any():
         return f"{padded.name} pads with zeros, which the shift would change"
-    for reader, numbers in readers:
-        scale_inputs(reader, gains.gain[numbers], gains.shift[numbers])
+    for reader, channels in readers:
+        scale_inputs(reader, gain[channels], shift[channels])
     if isinstance(node.op, Normalize):
         node.params = {}
     else:

@@ -92,7 +92,7 @@ class _Sums:
             error = values.astype(np.float64) - real[name]
             weights = 1.0 if self.weights is None else self.weights.get(name, 0.0)
             power = float((np.square(error) * weights).sum())
-            self.sums.update(error=float(np.abs(error).sum()), power=power, count=error.size)
+            self.sums.update({"error": float(np.abs(error).sum()), "power": power, "count": error.size})
         first, expected = (values[self.graph.outputs[0]].reshape(len(stored), -1) for values in (outputs, real))
         same = int(np.count_nonzero(first.argmax(axis=1) == expected.argmax(axis=1)))
         clipped = int(np.count_nonzero(np.abs(real[node.output]) > kind.scale * (kind.qmax + 0.5)))
