@@ -30,13 +30,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from common import ROOT, header, machine, row
 from static_quantization import write_static
+from support.onnx_models import original_engine
 
 from n2d2py import log
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.quant.simulator import quantize_inputs, simulate_all
 from n2d2py.quant.statistics import batch_size
-from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.calibrate import calibrate_stage, set_to_calibrate
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork, graph_files

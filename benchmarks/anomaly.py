@@ -21,12 +21,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from common import header, machine, row
+from support.onnx_models import original_engine
 
 from n2d2py import log
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.quant.simulator import quantize_inputs, simulate_all
-from n2d2py.reference.engine import original_engine
 from n2d2py.stages.calibrate import calibrate_stage
 from n2d2py.stages.quantize import quantize_stage
 

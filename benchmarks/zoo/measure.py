@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from common import export_words, session
 from static_quantization import write_static
+from support.onnx_models import original_engine
 
 import n2d2py
 from n2d2py import log
@@ -23,7 +24,7 @@ from n2d2py.graph import Graph, QuantGraph
 from n2d2py.operators.quantize import Convert
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
-from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.reference.executor import run_graph
 from n2d2py.stages.fuse import fuse_stage
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from n2d2py.contracts.operator import Op
 from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node, Shape
 from n2d2py.operators import ArrayReduce, ElemWise, IndexSelect, MemoryView, Normalize, Pool, Softmax, Transpose, is_quantized
@@ -24,28 +25,26 @@ from n2d2py.operators.arrays.base import strides
 from n2d2py.operators.arrays.map import ArrayMap, constant_operand
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.pointwise import AddConstants, Affine
-from n2d2py.passes.base import Pass
+from n2d2py.passes.base import Done, Outcome, Pass, is_plain, rewrite
 
-_RULES: list[Callable[[Node], Any]] = []
+_FINDERS: list[Callable[[Node], Any]] = []
 
 
-class IntegerRewrite(Pass):
-    """A rewrite to integer layers, applied only next to integer layers; not in pre-quantized networks."""
+def integer_rewrite(name: str, summary: str, find: Callable[[Node], Any], *at: type[Op]) -> Callable[..., Pass]:
+    """Decorator: a rewrite to integer layers, applied only next to integer layers; not in pre-quantized networks.
 
-    @staticmethod
-    def find(node: Node) -> Any:
-        """Return the replacement of the layer; None if the rewrite does not apply."""
-        raise NotImplementedError
+    `find` returns the replacement of a layer, which the decorated function gets too; None if the rewrite does not apply.
+    """
+    _FINDERS.append(find)
 
-    def __init_subclass__(cls) -> None:
-        _RULES.append(cls.find)
+    def pass_of(rule: Callable[[Graph, Node, Any], Outcome]) -> Pass:
+        def apply(graph: Graph, node: Node) -> Outcome:
+            found = find(node)
+            return None if found is None else reason_for_float(graph, node) or rule(graph, node, found)
 
-    def match(self, graph: Graph, node: Node) -> object:
-        replacement = self.find(node)
-        if replacement is None:
-            return None
-        reason = reason_for_float(graph, node)
-        return replacement if reason is None else reason
+        return Pass(name, summary, at, apply)
+
+    return pass_of
 
 
 def reason_for_float(graph: Graph, node: Node) -> str | None:
@@ -68,7 +67,7 @@ def _has_integers(graph: Graph, node: Node) -> bool:
     """True if a layer has an integer form, or gets one by a rewrite because its consumers have one."""
     if graph.precision(node).quantize is False:
         return False
-    if any(find(node) is not None for find in _RULES):
+    if any(find(node) is not None for find in _FINDERS):
         return all(_has_integers(graph, reader) for reader in graph.consumers(node.output))
     return refused(node) is None
 
@@ -140,94 +139,81 @@ def _added_constants(node: Node) -> np.ndarray | None:
     return values.reshape(-1) if op.function == "Add" else -values.reshape(-1)
 
 
-class ArraySums(Pass):
+@rewrite("array-sums", "sums of arrays turned into layers that have integers", ArrayMap)
+def array_sums(graph: Graph, node: Node) -> Outcome:
     """ArrayMap Add or Sub of two arrays of one shape => ElemWise Sum; of constants, before a normalization => AddConstants. Not
     in pre-quantized networks."""
-
-    name = "array-sums"
-    summary = "sums of arrays turned into layers that have integers"
-
-    def match(self, graph: Graph, node: Node) -> Replacement | np.ndarray | str | None:
-        replacement, constants = _find_replacement(node), _added_constants(node)
-        if replacement is not None and not replacement.shapes and node.op.function != "Mul":
-            return "it computes in integers of the file" if is_quantized(graph) else replacement
-        readers = graph.consumers(node.output)
-        if constants is None or len(constants) < prod(node.op.dims) or is_quantized(graph):
-            return None
-        return constants if any(isinstance(reader.op, Normalize) for reader in readers) else None
-
-    def rewrite(self, graph: Graph, node: Node, replacement: Replacement | np.ndarray) -> str:
-        if isinstance(replacement, Replacement):
-            node.op, node.inputs, node.params = replacement.op, list(replacement.operands), {}
-        else:
-            node.op, node.params = AddConstants(), {"constants": replacement}
-        return f"it is {node.op.kind}"
+    replacement, constants = _find_replacement(node), _added_constants(node)
+    if replacement is not None and not replacement.shapes and node.op.function != "Mul":
+        if is_quantized(graph):
+            return "it computes in integers of the file"
+        node.op, node.inputs, node.params = replacement.op, list(replacement.operands), {}
+        return Done(f"it is {node.op.kind}")
+    if constants is None or len(constants) < prod(node.op.dims) or is_quantized(graph):
+        return None
+    if not any(isinstance(reader.op, Normalize) for reader in graph.consumers(node.output)):
+        return None
+    return _add_constants(node, constants)
 
 
-class ArrayElemWise(IntegerRewrite):
+def _add_constants(node: Node, constants: np.ndarray) -> Done:
+    node.op, node.params = AddConstants(), {"constants": constants}
+    return Done(f"it is {node.op.kind}")
+
+
+def _find_elemwise(node: Node) -> Replacement | None:
+    replacement = _find_replacement(node)
+    return replacement if replacement is not None and (replacement.shapes or node.op.function == "Mul") else None
+
+
+@integer_rewrite(
+    "array-elemwise",
+    "products of arrays, and sums with operands that repeat, turned into layers that have integers",
+    _find_elemwise,
+    ArrayMap,
+)
+def array_elemwise(graph: Graph, node: Node, replacement: Replacement) -> Outcome:
     """ArrayMap Mul of two arrays of one shape => ElemWise Prod; Mul, Add or Sub with axes of length 1 =>
     MemoryView(ElemWise(MemoryView of both))."""
-
-    name = "array-elemwise"
-    summary = "products of arrays, and sums with operands that repeat, turned into layers that have integers"
-
-    @staticmethod
-    def find(node: Node) -> Replacement | None:
-        replacement = _find_replacement(node)
-        return replacement if replacement is not None and (replacement.shapes or node.op.function == "Mul") else None
-
-    def rewrite(self, graph: Graph, node: Node, replacement: Replacement) -> str:
-        node.op, node.inputs, node.params = replacement.op, list(replacement.operands), {}
-        if not replacement.shapes:
-            return f"it is {replacement.op.kind}"
-        sources = [(channels, height, width) for height, width, channels in replacement.shapes]
-        over_images(graph, node, sources, max(sources, key=prod))
-        return f"it is {replacement.op.kind} of images"
+    node.op, node.inputs, node.params = replacement.op, list(replacement.operands), {}
+    if not replacement.shapes:
+        return Done(f"it is {replacement.op.kind}")
+    sources = [(channels, height, width) for height, width, channels in replacement.shapes]
+    over_images(graph, node, sources, max(sources, key=prod))
+    return Done(f"it is {replacement.op.kind} of images")
 
 
-class OuterProduct(IntegerRewrite):
+def _find_outer_product(node: Node) -> Replacement | None:
+    op = _sum_or_product(node)
+    groups = axis_groups(op.dims, op.shapes) if op is not None and op.function == "Mul" else []
+    ways = [repeats for _, repeats in groups]
+    if op is None or len(ways) < 2 or sorted(ways[-2:]) != [(False, True), (True, False)]:
+        return None
+    if any(repeats != (False, False) for repeats in ways[:-2]):
+        return None
+    *outer, (rows, _), (columns, _) = groups
+    count, first = prod(size for size, _ in outer), ways[-2].index(False)
+    product = ArrayMatMul((count, rows, 1), (count, 1, columns), (0, 1))
+    return Replacement(product, (node.inputs[op.slots[first]], node.inputs[op.slots[1 - first]]))
+
+
+@integer_rewrite(
+    "outer-product", "products of arrays that repeat each other turned into products of matrices", _find_outer_product, ArrayMap
+)
+def outer_product(graph: Graph, node: Node, replacement: Replacement) -> Outcome:
     """ArrayMap Mul of (..., A, 1) and (..., 1, B) => ArrayMatMul with sums of a single product."""
-
-    name = "outer-product"
-    summary = "products of arrays that repeat each other turned into products of matrices"
-
-    @staticmethod
-    def find(node: Node) -> Replacement | None:
-        op = _sum_or_product(node)
-        groups = axis_groups(op.dims, op.shapes) if op is not None and op.function == "Mul" else []
-        ways = [repeats for _, repeats in groups]
-        if op is None or len(ways) < 2 or sorted(ways[-2:]) != [(False, True), (True, False)]:
-            return None
-        if any(repeats != (False, False) for repeats in ways[:-2]):
-            return None
-        *outer, (rows, _), (columns, _) = groups
-        count, first = prod(size for size, _ in outer), ways[-2].index(False)
-        product = ArrayMatMul((count, rows, 1), (count, 1, columns), (0, 1))
-        return Replacement(product, (node.inputs[op.slots[first]], node.inputs[op.slots[1 - first]]))
-
-    def rewrite(self, graph: Graph, node: Node, replacement: Replacement) -> str:
-        node.op, node.inputs = replacement.op, list(replacement.operands)
-        return f"it is {replacement.op.kind}"
+    node.op, node.inputs = replacement.op, list(replacement.operands)
+    return Done(f"it is {replacement.op.kind}")
 
 
-class AddedConstants(IntegerRewrite):
+@integer_rewrite(
+    "added-constants", "constants added to arrays turned into layers that have integers", _added_constants, ArrayMap
+)
+def added_constants(graph: Graph, node: Node, constants: np.ndarray) -> Outcome:
     """ArrayMap Add or Sub of an array (..., *S) and constants (*S) => AddConstants."""
-
-    name = "added-constants"
-    summary = "constants added to arrays turned into layers that have integers"
-
-    find = staticmethod(_added_constants)
-
-    def match(self, graph: Graph, node: Node) -> object:
-        constants = _added_constants(node)
-        if constants is not None and np.abs(constants).max() > _LARGEST_SCORE:
-            if any(isinstance(reader.op, Softmax) for reader in graph.consumers(node.output)):
-                return "its constants are a mask"
-        return super().match(graph, node)
-
-    def rewrite(self, graph: Graph, node: Node, constants: np.ndarray) -> str:
-        node.op, node.params = AddConstants(), {"constants": constants}
-        return "it is AddConstants"
+    if np.abs(constants).max() > _LARGEST_SCORE and any(isinstance(one.op, Softmax) for one in graph.consumers(node.output)):
+        return "its constants are a mask"
+    return _add_constants(node, constants)
 
 
 def images(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, int, int], ...] | None:
@@ -266,39 +252,34 @@ def axis_groups(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> l
 _MODES = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
 
 
-class PooledArrays(IntegerRewrite):
+def _find_pool(node: Node) -> tuple[int, int, int, tuple[int, ...]] | None:
+    """Return the array as (A, R, C) with the reduced elements in the middle, and the axis order for that; () in memory."""
+    op = node.op
+    if not is_plain(node, ArrayReduce) or op.function not in _MODES or op.result:
+        return None
+    if prod(op.dims[axis] for axis in op.axes) == 1:
+        return None
+    before, between = range(min(op.axes)), [axis for axis in range(min(op.axes), max(op.axes)) if axis not in op.axes]
+    after = [*between, *range(max(op.axes) + 1, len(op.dims))]
+    outer, reduced, inner = (prod(op.dims[axis] for axis in axes) for axes in (before, op.axes, after))
+    turns = any(op.dims[axis] > 1 for axis in between)
+    return outer, reduced, inner, (*before, *op.axes, *after) if turns else ()
+
+
+@integer_rewrite("pooled-arrays", "reductions of arrays turned into pools", _find_pool, ArrayReduce)
+def pooled_arrays(graph: Graph, node: Node, sizes: tuple[int, int, int, tuple[int, ...]]) -> Outcome:
     """ArrayReduce Mean or Max of (A, R, C) over R => MemoryView(Pool 1xR(MemoryView(x))); Sum is the mean times R; an
     IndexSelect makes reduced axes with others between them adjacent."""
-
-    name = "pooled-arrays"
-    summary = "reductions of arrays turned into pools"
-
-    @staticmethod
-    def find(node: Node) -> tuple[int, int, int, tuple[int, ...]] | None:
-        """Return the array as (A, R, C) with the reduced elements in the middle, and the axis order for that; () in memory."""
-        op = node.op
-        if not isinstance(op, ArrayReduce) or op.function not in _MODES or op.result or node.activation is not None:
-            return None
-        if prod(op.dims[axis] for axis in op.axes) == 1:
-            return None
-        before, between = range(min(op.axes)), [axis for axis in range(min(op.axes), max(op.axes)) if axis not in op.axes]
-        after = [*between, *range(max(op.axes) + 1, len(op.dims))]
-        outer, reduced, inner = (prod(op.dims[axis] for axis in axes) for axes in (before, op.axes, after))
-        turns = any(op.dims[axis] > 1 for axis in between)
-        return outer, reduced, inner, (*before, *op.axes, *after) if turns else ()
-
-    def rewrite(self, graph: Graph, node: Node, sizes: tuple[int, int, int, tuple[int, ...]]) -> str:
-        outer, reduced, inner, axes = sizes
-        function, window = node.op.function, (1, reduced)
-        if axes:
-            dims, steps = node.op.dims, strides(node.op.dims)
-            order = IndexSelect(tuple(tuple(step * steps[axis] for step in range(dims[axis])) for axis in axes))
-            node.inputs = [graph.add_before(node, order, node.inputs[0], f"{node.output}_order")]
-        node.op = Pool(_MODES[function], window, window)
-        output = node.output
-        over_images(graph, node, [(inner, 1, outer * reduced)], (inner, 1, outer))
-        if function == "Sum":
-            gains = {"weights": np.full(inner, reduced, np.float32), "bias": np.zeros(inner, np.float32)}
-            view = graph.required_producer(output)
-            view.inputs = [graph.add_before(view, Affine(), node.output, f"{node.output}_sum", gains)]
-        return f"{function} of {reduced} rows turned into a Pool"
+    outer, reduced, inner, axes = sizes
+    function, window, output = node.op.function, (1, reduced), node.output
+    if axes:
+        dims, steps = node.op.dims, strides(node.op.dims)
+        order = IndexSelect(tuple(tuple(step * steps[axis] for step in range(dims[axis])) for axis in axes))
+        node.inputs = [graph.add_before(node, order, node.inputs[0], f"{output}_order")]
+    node.op = Pool(_MODES[function], window, window)
+    over_images(graph, node, [(inner, 1, outer * reduced)], (inner, 1, outer))
+    if function == "Sum":
+        gains = {"weights": np.full(inner, reduced, np.float32), "bias": np.zeros(inner, np.float32)}
+        view = graph.required_producer(output)
+        view.inputs = [graph.add_before(view, Affine(), node.output, f"{node.output}_sum", gains)]
+    return Done(f"{function} of {reduced} rows turned into a Pool")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from n2d2py import log
 from n2d2py.contracts.operator import Op
@@ -36,10 +36,6 @@ class FuseReport:
         """Return the number of rewrites by pass, in order of the first one."""
         return dict(Counter(entry.rewrite for entry in self.done))
 
-    def refuse(self, rewrite: str, refusals: Iterable[Entry]) -> None:
-        """Replace the refusals of a pass by those of its latest run."""
-        self.refused = [entry for entry in self.refused if entry.rewrite != rewrite] + list(refusals)
-
     def lines(self) -> list[str]:
         """Return one summary line for each pass that changed something."""
         return [f"{self.summaries[rewrite]}: {count}" for rewrite, count in self.counts.items()]
@@ -62,25 +58,31 @@ class FuseReport:
             log.detail("fuse: %s: no %s: %s", entry.layer, entry.rewrite, entry.text)
 
 
+@dataclass(frozen=True)
+class Done:
+    """A rewrite that was done; `text` is a clause about its layer for the report."""
+
+    text: str
+
+
+Outcome = Done | str | None
+"""Result of a rewrite at a layer: done; as a text the reason, a clause about the layer, why it does not apply although the layer
+is of the right kind; None without its pattern."""
+
+Rule = Callable[[Graph, Node], Outcome]
+"""A rewrite of the pattern that starts at a layer. It changes the graph in place. Parameter arrays may be shared with other nodes
+and graphs: they are replaced, never written to."""
+
+
+@dataclass(frozen=True)
 class Pass:
-    """A rewrite of single patterns, applied until none is left. `at` are the operators at which its pattern starts; any if
-    empty. `name` and `summary` (a description of one rewrite) are for reports."""
+    """A rewrite of single patterns, applied until none is left. `at` are the operators at which its pattern starts. `name` and
+    `summary` (a description of one rewrite) are for reports."""
 
-    name: str = ""
-    summary: str = ""
-    at: tuple[type[Op], ...] = ()
-
-    def match(self, graph: Graph, node: Node) -> Any:
-        """Return what the rewrite needs for the pattern at `node`, whose operator is one of `at`; None without the pattern; as
-        a text the reason, a clause about the node, why the pattern does not apply although the node is of the right kind."""
-        raise NotImplementedError
-
-    def rewrite(self, graph: Graph, node: Node, match: Any, /) -> str:
-        """Change the graph in place, with what `match` found; return a clause about `node` for the report.
-
-        Parameter arrays may be shared with other nodes and graphs: they are replaced, never written to.
-        """
-        raise NotImplementedError
+    name: str
+    summary: str
+    at: tuple[type[Op], ...]
+    rule: Rule
 
     def run(self, graph: Graph, report: FuseReport) -> bool:
         """Apply the rewrite until no node matches; return whether anything changed. Raises InternalError for an inconsistent
@@ -92,19 +94,34 @@ class Pass:
             progress = False
             refusals.clear()
             for node in list(graph.nodes):
-                if node not in graph or (self.at and not isinstance(node.op, self.at)):
-                    continue
-                match = self.match(graph, node)
-                if isinstance(match, str):
-                    refusals[node.name] = Entry(self.name, node.name, match)
-                elif match is not None:
-                    report.done.append(Entry(self.name, node.name, self.rewrite(graph, node, match)))
+                outcome = self.rule(graph, node) if isinstance(node.op, self.at) and node in graph else None
+                if isinstance(outcome, str):
+                    refusals[node.name] = Entry(self.name, node.name, outcome)
+                elif outcome is not None:
+                    report.done.append(Entry(self.name, node.name, outcome.text))
                     progress = changed = True
             if not progress:
                 break
-        report.refuse(self.name, refusals.values())
+        report.refused = [entry for entry in report.refused if entry.rewrite != self.name] + list(refusals.values())
         graph.verify()
         return changed
+
+
+def rewrite(name: str, summary: str, *at: type[Op]) -> Callable[[Rule], Pass]:
+    """Decorator: the pass of a function of a graph and a node whose operator is one of `at`."""
+    return lambda rule: Pass(name, summary, at, rule)
+
+
+def is_plain(node: Node | None, *kinds: type[Op]) -> TypeGuard[Node]:
+    """True for a layer with one of these operators and without activation."""
+    return node is not None and isinstance(node.op, kinds) and node.activation is None
+
+
+def reason_to_keep(graph: Graph, node: Node) -> str | None:
+    """Return why a layer that changes nothing must stay; None if it can be dropped."""
+    if node.activation is not None:
+        return "it carries an activation"
+    return "it joins a network output and an input or another output" if graph.joins_ends(node) else None
 
 
 def drop(graph: Graph, node: Node) -> None:

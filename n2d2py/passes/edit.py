@@ -111,9 +111,7 @@ def set_precision(
     node = _layer(result, layer)
     for name, value in (("bits", bits), ("weight_bits", weight_bits), ("quantize", quantize)):
         if value not in _WIDTHS[name]:
-            raise N2D2Error(
-                "E245", f"{name}={value} is not supported", remedy=f"give one of {join_names(map(str, _WIDTHS[name]))}"
-            )
+            raise _unfit_operator(f"{name}={value} is not supported", f"give one of {join_names(map(str, _WIDTHS[name]))}")
     result.precisions[node.name] = Precision(bits, weight_bits, quantize).over(result.precisions.get(node.name))
     return result
 

@@ -3,75 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
+from n2d2py.contracts.operator import Op
 from n2d2py.errors import InternalError
 from n2d2py.graph import CHAINS, Chain, Graph, Node, Precision, TargetForm, elements
 from n2d2py.operators import Activation, Normalize, Softmax, is_quantized
-from n2d2py.passes.array_layers import AddedConstants, ArrayElemWise, ArraySums, OuterProduct, PooledArrays
-from n2d2py.passes.base import FuseReport, Pass
-from n2d2py.passes.embeddings import FoldIntoTable, OneHotMatMul
-from n2d2py.passes.fuse_into import (
-    BatchNormToAffine,
-    FuseActivation,
-    FuseAffine,
-    FuseBatchNorm,
-    FusePadding,
-    RemoveUnlimited,
-    SplitActivation,
+from n2d2py.passes import (
+    array_layers,
+    embeddings,
+    fuse_into,
+    gains,
+    idioms,
+    layout,
+    lift_channels,
+    masked_softmax,
+    products,
+    quantized,
 )
-from n2d2py.passes.gains import GainsOfChannels, GainsOfParts, GainsOfRows, MergeGains, RemoveGain, WeighSums
-from n2d2py.passes.idioms import FuseGate, FuseMagnitude, FuseNorm, RemoveSoftplusTail
-from n2d2py.passes.layout import DropSoftmax, MergeTranspose, MoveTranspose, RemoveIdentity, RemoveReshape, TransposeIntoFc
-from n2d2py.passes.lift_channels import LiftChannels, MergeTake
-from n2d2py.passes.masked_softmax import FuseMask, RemoveNanGuard
-from n2d2py.passes.products import ConvToFc, GroupedMatMul, LeftMatMul, MatMulToConv, ProductOperand, ProductResult
-from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
+from n2d2py.passes.base import Done, FuseReport, Outcome, Pass
 
 _ROUNDS = 20
 
 
-class ChainPass(Pass):
-    """Replacement of a chain of layers, each the only consumer of the one before, by one layer: the pass of one declared chain."""
+def chain_pass(chain: Chain) -> Pass:
+    """Return the pass of a declared chain of layers, each the only consumer of the one before, which become one layer."""
+    return Pass(chain.name, chain.summary, (Op,), partial(_fuse_chain, chain))
 
-    def __init__(self, chain: Chain):
-        self.name, self.summary = chain.name, chain.summary
-        self._kinds, self._becomes = chain.kinds, chain.becomes
 
-    def match(self, graph: Graph, node: Node) -> tuple[list[Node], Any, dict[str, Any]] | str | None:
-        if _kind(node) != self._kinds[0]:
-            return None
-        nodes = [node]
-        for kind in self._kinds[1:]:
-            follower = graph.sole_consumer(nodes[-1].output)
-            if follower is None or _kind(follower) != kind:
-                readers = [f"{reader.name} ({_kind(reader)})" for reader in graph.consumers(nodes[-1].output)]
-                text = ", ".join(readers) or "nothing"
-                return f"the result of {nodes[-1].name} is read by {text}, not by a {kind} alone"
-            nodes.append(follower)
-        for one in nodes[:-1]:
-            if one.activation is not None:
-                return f"{one.name} carries the activation {one.activation.kind}"
-        result = self._becomes(*nodes)
-        if isinstance(result, str):
-            return result
-        op, params = result if isinstance(result, tuple) else (result, dict(node.params))
-        return nodes, op, params
-
-    def rewrite(self, graph: Graph, node: Node, match: Any) -> str:
-        nodes, op, params = match
-        inside = {one.output for one in nodes}
-        outside = [name for one in nodes for name in one.inputs if name not in inside]
-        last, source = nodes[-1], [name for one in nodes for name in one.source]
-        result, place = last.output, graph.nodes.index(last) - len(nodes) + 1
-        new = Node(last.name, op, outside, [result], params, last.activation, last.location, source)
-        for one in nodes:
-            graph.remove(one)
-            graph.tensors.pop(one.output)
-            if one is not last:
-                graph.aliases[one.output] = result
-        graph.add(new, at=place)
-        return f"{' - '.join(self._kinds)} became {op.kind}"
+def _fuse_chain(chain: Chain, graph: Graph, node: Node) -> Outcome:
+    if _kind(node) != chain.kinds[0]:
+        return None
+    nodes = [node]
+    for kind in chain.kinds[1:]:
+        follower = graph.sole_consumer(nodes[-1].output)
+        if follower is None or _kind(follower) != kind:
+            readers = [f"{reader.name} ({_kind(reader)})" for reader in graph.consumers(nodes[-1].output)]
+            text = ", ".join(readers) or "nothing"
+            return f"the result of {nodes[-1].name} is read by {text}, not by a {kind} alone"
+        if nodes[-1].activation is not None:
+            return f"{nodes[-1].name} carries the activation {nodes[-1].activation.kind}"
+        nodes.append(follower)
+    becomes = chain.becomes(*nodes)
+    if isinstance(becomes, str):
+        return becomes
+    op, params = becomes if isinstance(becomes, tuple) else (becomes, dict(node.params))
+    inside = {one.output for one in nodes}
+    outside = [name for one in nodes for name in one.inputs if name not in inside]
+    last, source = nodes[-1], [name for one in nodes for name in one.source]
+    result, place = last.output, graph.nodes.index(last) - len(nodes) + 1
+    for one in nodes:
+        graph.remove(one)
+        graph.tensors.pop(one.output)
+        if one is not last:
+            graph.aliases[one.output] = result
+    graph.add(Node(last.name, op, outside, [result], params, last.activation, last.location, source), at=place)
+    return Done(f"{' - '.join(chain.kinds)} became {op.kind}")
 
 
 def _kind(node: Node) -> str:
@@ -79,7 +66,7 @@ def _kind(node: Node) -> str:
 
 
 def _declared_passes(*, integer: bool, last: bool) -> list[Pass]:
-    return [ChainPass(one) for one in CHAINS.values() if one.last == last and one.integer in (None, integer)]
+    return [chain_pass(one) for one in CHAINS.values() if one.last == last and one.integer in (None, integer)]
 
 
 def passes(*, integer: bool, logits: bool = False) -> list[Pass]:
@@ -87,42 +74,26 @@ def passes(*, integer: bool, logits: bool = False) -> list[Pass]:
 
     With `logits`, a Softmax at an output is dropped.
     """
-    order: list[Pass] = [
-        RemoveIdentity(),
-        *_declared_passes(integer=integer, last=False),
-        MergeQuantize(),
-        HoistQuantize(),
-        ClipBeforeQuantize(),
-        MergeTranspose(),
-        MoveTranspose(),
-        TransposeIntoFc(),
-        LiftChannels(),
-        RemoveReshape(),
-        MergeTake(),
-        FusePadding(),
-        FuseBatchNorm(),
-        BatchNormToAffine(),
-        FuseAffine(),
-        MergeGains(arrays=False),
-        RemoveUnlimited(),
-        FuseActivation(),
-        ConvToFc(),
-        OneHotMatMul(),
-        FoldIntoTable(),
-        LeftMatMul(),
-        MatMulToConv(),
-        GroupedMatMul(),
-    ]
-    order += [RemoveNanGuard(), FuseMask(), FuseMagnitude()] if integer else []
-    order += [RemoveSoftplusTail(), FuseGate(), ProductOperand(), ProductResult(), FuseNorm(), MergeGains(arrays=True)]
-    order += [ArraySums(), RemoveGain(), GainsOfParts(), SplitActivation()] if integer else []
-    order += [DropSoftmax()] if logits else []
+    order = [layout.remove_identity, *_declared_passes(integer=integer, last=False)]
+    order += [quantized.merge_quantize, quantized.hoist_quantize, quantized.clip_before_quantize]
+    order += [layout.merge_transpose, layout.move_transpose, layout.transpose_into_fc]
+    order += [lift_channels.lift_channels, layout.remove_reshape, lift_channels.merge_take]
+    order += [fuse_into.fuse_padding, fuse_into.fuse_batch_norm, fuse_into.batch_norm_to_affine, fuse_into.fuse_affine]
+    order += [gains.merge_gains, fuse_into.remove_unlimited, fuse_into.fuse_activation]
+    order += [products.conv_to_fc, embeddings.one_hot_matmul, embeddings.fold_into_table]
+    order += [products.left_matmul, products.matmul_to_conv, products.grouped_matmul]
+    order += [masked_softmax.remove_nan_guard, masked_softmax.fuse_mask, idioms.fuse_magnitude] if integer else []
+    order += [idioms.remove_softplus_tail, idioms.fuse_gate, products.product_operand, products.product_result]
+    order += [idioms.fuse_norm, gains.merge_gains_of_arrays]
+    order += [array_layers.array_sums, gains.remove_gain, gains.gains_of_parts, fuse_into.split_activation] if integer else []
+    order += [layout.drop_softmax] if logits else []
     return order + _declared_passes(integer=integer, last=True)
 
 
 def late_passes() -> list[Pass]:
     """Return the rewrites of integer exports that run last, because they would hide patterns of the others."""
-    return [WeighSums(), GainsOfRows(), GainsOfChannels(), PooledArrays(), ArrayElemWise(), OuterProduct(), AddedConstants()]
+    images = [array_layers.pooled_arrays, array_layers.array_elemwise, array_layers.outer_product, array_layers.added_constants]
+    return [gains.weigh_sums, gains.gains_of_arrays, *images]
 
 
 def fuse(graph: Graph, *, integer: bool, rows: bool = True, logits: bool = False) -> tuple[Graph, FuseReport]:

@@ -18,17 +18,18 @@ Zeros added by a Padding layer become padding of its readers, if all are Conv an
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import add
 
 import numpy as np
 
-from n2d2py.contracts.functions import Clip, FunctionRow
-from n2d2py.contracts.windows import Pads
+from n2d2py.contracts.functions import Clip
+from n2d2py.contracts.operator import Op
 from n2d2py.graph import Graph, Node
 from n2d2py.operators import Activation, Affine, BatchNorm, Conv, Deconv, ElemWise, Fc, Padding, Pool, divisor_tensor
 from n2d2py.operators.linear import cast_like, gain_and_shift, scale_outputs
 from n2d2py.operators.reshape import MemoryView, Reshape, Transpose
 from n2d2py.operators.signs import nonnegative_tensors
-from n2d2py.passes.base import Pass, drop
+from n2d2py.passes.base import Done, Outcome, drop, is_plain, reason_to_keep, rewrite
 
 # ---- activations --------------------------------------------------------------------------------
 
@@ -47,136 +48,107 @@ def _takes_clamp(node: Node) -> bool:
     return computes and (node.activation is None or isinstance(node.activation, Clip))
 
 
-def _moves_single_values(node: Node) -> bool:
-    return node.activation is None and (
-        isinstance(node.op, (MemoryView, Reshape, Transpose)) or (isinstance(node.op, Pool) and node.op.mode == "Max")
-    )
+@rewrite("fuse-activation", "activations merged into the layer before", Activation)
+def fuse_activation(graph: Graph, node: Node) -> Outcome:
+    """Merge a clamping Activation into the layer before."""
+    function = node.op.function
+    if not isinstance(function, Clip):
+        return f"{function.kind} is not a clamp"
+    if function.low > 0 and any(divisor_tensor(reader) is not None for reader in graph.consumers(node.output)):
+        return "it keeps a divisor, or what a logarithm is taken of, above zero"
+    target = _clamping_layer(graph, node)
+    if isinstance(target, str):
+        return target
+    if node.activation is not None:
+        if not isinstance(node.activation, Clip):
+            return f"it carries the activation {node.activation.kind}"
+        function = compose(function, node.activation)
+    present = target.op.function if isinstance(target.op, Activation) else target.activation
+    if isinstance(present, Clip):
+        function = compose(present, function)
+    if isinstance(target.op, Activation):
+        target.op = Activation(function)
+    else:
+        target.activation = function
+    graph.absorb(graph.required_producer(node.inputs[0]), node)
+    return Done(f"{function.kind} merged into {target.name}")
 
 
-class FuseActivation(Pass):
-    """A layer, then a clamping Activation => the layer with this activation."""
-
-    name = "fuse-activation"
-    summary = "activations merged into the layer before"
-    at = (Activation,)
-
-    def match(self, graph: Graph, node: Node) -> tuple[Node, Clip] | str:
-        function = node.op.function
-        if not isinstance(function, Clip):
-            return f"{function.kind} is not a clamp"
-        if function.low > 0 and any(divisor_tensor(reader) is not None for reader in graph.consumers(node.output)):
-            return "it keeps a divisor, or what a logarithm is taken of, above zero"
-        target = self._target(graph, node)
-        if isinstance(target, str):
-            return target
-        if node.activation is not None:
-            if not isinstance(node.activation, Clip):
-                return f"it carries the activation {node.activation.kind}"
-            function = compose(function, node.activation)
-        return target, function
-
-    @staticmethod
-    def _target(graph: Graph, node: Node) -> Node | str:
-        reader = node
-        while True:
-            tensor = reader.inputs[0]
-            producer = graph.producer(tensor)
-            if producer is None:
-                return "it reads a network input"
-            if graph.sole_consumer(tensor) is not reader:
-                return f"the output of {producer.name} is also used elsewhere"
-            if _takes_clamp(producer):
-                return producer
-            if isinstance(producer.op, Activation) and isinstance(producer.op.function, Clip) and producer.activation is None:
-                return producer
-            if not _moves_single_values(producer):
-                return f"{producer.name} of type {producer.op.kind} cannot take it"
-            reader = producer
-
-    def rewrite(self, graph: Graph, node: Node, match: tuple[Node, Clip]) -> str:
-        target, function = match
-        present = target.op.function if isinstance(target.op, Activation) else target.activation
-        if isinstance(present, Clip):
-            function = compose(present, function)
-        if isinstance(target.op, Activation):
-            target.op = Activation(function)
-        else:
-            target.activation = function
-        graph.absorb(graph.required_producer(node.inputs[0]), node)
-        return f"{function.kind} merged into {target.name}"
+def _clamping_layer(graph: Graph, node: Node) -> Node | str:
+    """Return the layer before an Activation that can take its clamp, through layers that move single values; else the reason."""
+    reader = node
+    while True:
+        tensor = reader.inputs[0]
+        producer = graph.producer(tensor)
+        if producer is None:
+            return "it reads a network input"
+        if graph.sole_consumer(tensor) is not reader:
+            return f"the output of {producer.name} is also used elsewhere"
+        if _takes_clamp(producer) or (is_plain(producer, Activation) and isinstance(producer.op.function, Clip)):
+            return producer
+        moves = is_plain(producer, MemoryView, Reshape, Transpose) or (is_plain(producer, Pool) and producer.op.mode == "Max")
+        if not moves:
+            return f"{producer.name} of type {producer.op.kind} cannot take it"
+        reader = producer
 
 
-class RemoveUnlimited(Pass):
-    """An Activation whose Clip has no limits => nothing."""
-
-    name = "remove-unlimited"
-    summary = "activations without effect removed"
-
-    def match(self, graph: Graph, node: Node) -> bool | str | None:
-        if not isinstance(node.op, Activation) or node.op.function != Clip():
-            return None
-        if node.activation is not None or graph.joins_ends(node):
-            return "it carries an activation or joins a network output and an input or another output"
-        return True
-
-    def rewrite(self, graph: Graph, node: Node, match: object) -> str:
-        drop(graph, node)
-        return "activation without effect removed"
+@rewrite("remove-unlimited", "activations without effect removed", Activation)
+def remove_unlimited(graph: Graph, node: Node) -> Outcome:
+    """Remove an Activation whose Clip has no limits."""
+    if node.op.function != Clip():
+        return None
+    reason = reason_to_keep(graph, node)
+    if reason is not None:
+        return reason
+    drop(graph, node)
+    return Done("activation without effect removed")
 
 
-class SplitActivation(Pass):
-    """A layer whose activation is not a clamp => the layer, then an Activation (for integer exports).
+@rewrite("split-activation", "activations made layers of their own", Op)
+def split_activation(graph: Graph, node: Node) -> Outcome:
+    """Split a layer whose activation is not a clamp into the layer and an Activation (for integer exports).
 
     The Activation keeps the tensor's name; the linear result gets the suffix "_linear".
     """
-
-    name = "split-activation"
-    summary = "activations made layers of their own"
-
-    def match(self, graph: Graph, node: Node) -> FunctionRow | None:
-        if node.activation is None or node.activation.is_clamp or len(node.outputs) != 1:
-            return None
-        return node.activation
-
-    def rewrite(self, graph: Graph, node: Node, function: FunctionRow) -> str:
-        node.activation = None
-        layer = graph.add_after(node, Activation(function), f"{node.output}_linear", f"{node.name}_activation")
-        graph.precisions[layer.name] = graph.precision(node)
-        return f"{function.kind} made the layer {layer.name}"
+    function = node.activation
+    if function is None or function.is_clamp or len(node.outputs) != 1:
+        return None
+    node.activation = None
+    layer = graph.add_after(node, Activation(function), f"{node.output}_linear", f"{node.name}_activation")
+    graph.precisions[layer.name] = graph.precision(node)
+    return Done(f"{function.kind} made the layer {layer.name}")
 
 
 # ---- gains and shifts ---------------------------------------------------------------------------
 
 
-class FuseAffine(Pass):
+@rewrite("fuse-affine", "constant gains and shifts merged into the layer before", Affine)
+def fuse_affine(graph: Graph, node: Node) -> Outcome:
     """Conv, Deconv, Fc or Affine, then Affine => one layer; an Affine that changes nothing disappears."""
+    gain, shift = gain_and_shift(node)
+    if node.activation is None and (gain == 1).all() and not shift.any() and not graph.joins_ends(node):
+        drop(graph, node)
+        return Done("Affine that changes nothing removed")
+    return _into_producer(graph, node, (Conv, Deconv, Fc, Affine))
 
-    name = "fuse-affine"
-    summary = "constant gains and shifts merged into the layer before"
-    at = (Affine,)
 
-    def match(self, graph: Graph, node: Node) -> Node | bool | str:
-        gain, shift = gain_and_shift(node)
-        if node.activation is None and (gain == 1).all() and not shift.any() and not graph.joins_ends(node):
-            return True
-        return linear_producer(graph, node, (Conv, Deconv, Fc, Affine))
+def _into_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Outcome:
+    """Merge a layer with a gain and a shift into its producer, if that is one of `kinds`; its activation is kept."""
+    producer, (gain, shift) = linear_producer(graph, node, kinds), gain_and_shift(node)
+    if isinstance(producer, str):
+        return producer
+    if isinstance(producer.op, Affine):
+        first_gain, first_shift = gain_and_shift(producer)
+        producer.params = _affine_params(gain * first_gain, gain * first_shift + shift, producer.params["weights"])
+    else:
+        scale_outputs(producer, gain, shift)
+    graph.absorb(graph.required_producer(node.inputs[0]), node)
+    producer.activation = node.activation
+    return Done(f"{node.op.kind} merged into {producer.name}")
 
-    def rewrite(self, graph: Graph, node: Node, producer: Node | bool) -> str:
-        if isinstance(producer, bool):
-            drop(graph, node)
-            return "Affine that changes nothing removed"
-        gain, shift = gain_and_shift(node)
-        if isinstance(producer.op, Affine):
-            first_gain, first_shift = gain_and_shift(producer)
-            reference = producer.params["weights"]
-            producer.params = {
-                "weights": cast_like(gain * first_gain, reference),
-                "bias": cast_like(gain * first_shift + shift, reference),
-            }
-        else:
-            scale_outputs(producer, gain, shift)
-        _absorb(graph, producer, node)
-        return f"gain and shift merged into {producer.name}"
+
+def _affine_params(gain: np.ndarray, shift: np.ndarray, like: np.ndarray) -> dict[str, np.ndarray]:
+    return {"weights": cast_like(gain, like), "bias": cast_like(shift, like)}
 
 
 def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node | str:
@@ -203,104 +175,65 @@ def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node |
         tensor = producer.inputs[0]
 
 
-def _absorb(graph: Graph, producer: Node, node: Node) -> None:
-    """Remove a node that `producer` computes now, with its activation."""
-    graph.absorb(graph.required_producer(node.inputs[0]), node)
-    producer.activation = node.activation
-
-
-class FuseBatchNorm(Pass):
+@rewrite("fuse-batchnorm", "BatchNorm layers merged into Conv or Fc", BatchNorm)
+def fuse_batch_norm(graph: Graph, node: Node) -> Outcome:
     """BatchNorm of a Conv, Deconv or Fc => that layer with W' = g W, b' = g b + s; the activation of the BatchNorm is kept."""
-
-    name = "fuse-batchnorm"
-    summary = "BatchNorm layers merged into Conv or Fc"
-    at = (BatchNorm,)
-
-    def match(self, graph: Graph, node: Node) -> Node | str:
-        return linear_producer(graph, node, (Conv, Deconv, Fc))
-
-    def rewrite(self, graph: Graph, node: Node, producer: Node) -> str:
-        scale_outputs(producer, *gain_and_shift(node))
-        _absorb(graph, producer, node)
-        return f"BatchNorm merged into {producer.name}"
+    return _into_producer(graph, node, (Conv, Deconv, Fc))
 
 
-class BatchNormToAffine(Pass):
-    """A BatchNorm that FuseBatchNorm left => Affine with weights g, bias s."""
-
-    name = "batchnorm-to-affine"
-    summary = "BatchNorm layers turned into Affine"
-    at = (BatchNorm,)
-
-    def match(self, graph: Graph, node: Node) -> bool:
-        return True
-
-    def rewrite(self, graph: Graph, node: Node, match: object) -> str:
-        gain, shift = gain_and_shift(node)
-        reference = node.params["scale"]
-        node.op, node.params = Affine(), {"weights": cast_like(gain, reference), "bias": cast_like(shift, reference)}
-        return "BatchNorm turned into a gain and a shift per channel"
+@rewrite("batchnorm-to-affine", "BatchNorm layers turned into Affine", BatchNorm)
+def batch_norm_to_affine(graph: Graph, node: Node) -> Outcome:
+    """Turn a BatchNorm that `fuse_batch_norm` left into an Affine with weights g, bias s."""
+    params = _affine_params(*gain_and_shift(node), node.params["scale"])
+    node.op, node.params = Affine(), params
+    return Done("BatchNorm turned into a gain and a shift per channel")
 
 
 # ---- padding ------------------------------------------------------------------------------------
 
 
-def _sum(a: Pads, b: Pads) -> Pads:
-    top, left, bottom, right = (p + q for p, q in zip(a, b, strict=True))
-    return top, left, bottom, right
-
-
-class FusePadding(Pass):
+@rewrite("fuse-padding", "Padding layers merged into Conv or Pool", Padding)
+def fuse_padding(graph: Graph, node: Node) -> Outcome:
     """Padding whose readers are all Conv or Pool => larger, possibly asymmetric, pads of the readers. Crops stay."""
+    if min(node.op.pads) < 0:
+        return "it crops"
+    if node.activation is not None:
+        return "it carries an activation"
+    readers = graph.consumers(node.output)
+    if node.output in graph.outputs or not readers:
+        return "it is a network output, or nothing reads it"
+    padded = {}
+    for reader in readers:
+        padded[reader] = op = _padded(graph, node, reader)
+        if isinstance(op, str):
+            return op
+    for reader, op in padded.items():
+        reader.op = op
+    drop(graph, node)
+    return Done("padding merged into " + ", ".join(reader.name for reader in readers))
 
-    name = "fuse-padding"
-    summary = "Padding layers merged into Conv or Pool"
-    at = (Padding,)
 
-    def match(self, graph: Graph, node: Node) -> list[tuple[Node, Conv | Pool]] | str:
-        if min(node.op.pads) < 0:
-            return "it crops"
-        if node.activation is not None:
-            return "it carries an activation"
-        if node.output in graph.outputs:
-            return "it is a network output"
-        readers = graph.consumers(node.output)
-        if not readers:
-            return "nothing reads it"
-        ops = []
-        for reader in readers:
-            op = self._padded(graph, node, reader)
-            if isinstance(op, str):
-                return op
-            ops.append(op)
-        return list(zip(readers, ops, strict=True))
-
-    @staticmethod
-    def _padded(graph: Graph, node: Node, reader: Node) -> Conv | Pool | str:
-        op, padding = reader.op, node.op.pads
-        if not isinstance(op, (Conv, Pool)):
-            return f"it feeds {reader.name} of type {op.kind}"
-        if min(op.pads) < 0:
-            return f"{reader.name} crops"
-        fused = replace(op, pads=_sum(op.pads, padding))
-        if isinstance(op, Conv):
-            return fused
-        if op.mode == "Average":
-            if op.count_pad:
-                return fused
-            if any(op.pads):
-                return f"{reader.name} averages without its own pads, but counts these zeros"
-            return replace(fused, count_pad=True)
-        if node.inputs[0] not in nonnegative_tensors(graph):
-            return f"a padded zero can be the maximum in {reader.name}, as its input may be negative"
-        size = graph.shape(node.inputs[0])[2:]
-        inside = Pool("Average", op.kernel, op.stride, fused.pads, False)
-        if int(inside.window_counts(size).min()) == 0:
-            return f"a window of {reader.name} would hold padding only"
+def _padded(graph: Graph, node: Node, reader: Node) -> Conv | Pool | str:
+    """Return the operator of a consumer of a Padding with larger pads; the reason if it cannot have them."""
+    op, padding = reader.op, node.op.pads
+    if not isinstance(op, (Conv, Pool)):
+        return f"it feeds {reader.name} of type {op.kind}"
+    if min(op.pads) < 0:
+        return f"{reader.name} crops"
+    top, left, bottom, right = map(add, op.pads, padding)
+    fused = replace(op, pads=(top, left, bottom, right))
+    if isinstance(op, Conv):
         return fused
-
-    def rewrite(self, graph: Graph, node: Node, match: list[tuple[Node, Conv | Pool]]) -> str:
-        for reader, op in match:
-            reader.op = op
-        drop(graph, node)
-        return "padding merged into " + ", ".join(reader.name for reader, _ in match)
+    if op.mode == "Average":
+        if op.count_pad:
+            return fused
+        if any(op.pads):
+            return f"{reader.name} averages without its own pads, but counts these zeros"
+        return replace(fused, count_pad=True)
+    if node.inputs[0] not in nonnegative_tensors(graph):
+        return f"a padded zero can be the maximum in {reader.name}, as its input may be negative"
+    size = graph.shape(node.inputs[0])[2:]
+    inside = Pool("Average", op.kernel, op.stride, fused.pads, False)
+    if int(inside.window_counts(size).min()) == 0:
+        return f"a window of {reader.name} would hold padding only"
+    return fused

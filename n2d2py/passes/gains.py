@@ -9,6 +9,7 @@ two, because the weights of an output share one scale; channel equalization hand
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -17,36 +18,28 @@ import numpy as np
 from n2d2py.graph import Graph, Node
 from n2d2py.operators import Affine, Concat, ElemWise, Identity, Normalize, Reshape, is_quantized
 from n2d2py.operators.arrays.map import ArrayMap, gains_and_shifts, scalar_factor
-from n2d2py.operators.linear import WeightedReaders, axis_numbers, gain_and_shift, padded_reader, scale_inputs, weighted_readers
-from n2d2py.passes.array_layers import IntegerRewrite, over_images, reason_for_float
-from n2d2py.passes.base import Pass, drop
+from n2d2py.operators.linear import axis_numbers, gain_and_shift, padded_reader, scale_inputs, weighted_readers
+from n2d2py.passes.array_layers import integer_rewrite, over_images, reason_for_float
+from n2d2py.passes.base import Done, Outcome, drop, rewrite
 
 
-class WeighSums(Pass):
+@rewrite("weigh-sums", "factors of arrays made weights of sums", ArrayMap)
+def weigh_sums(graph: Graph, node: Node) -> Outcome:
     """ElemWise Sum(g x, y), g x an ArrayMap that only sums consume => ElemWise Sum with the weight g."""
-
-    name = "weigh-sums"
-    summary = "factors of arrays made weights of sums"
-
-    def match(self, graph: Graph, node: Node) -> tuple[float, list[Node]] | str | None:
-        factor = scalar_factor(node)
-        if not factor or not np.isfinite(factor):
-            return None
-        readers = graph.consumers(node.output)
-        sums = [reader for reader in readers if isinstance(reader.op, ElemWise) and reader.op.operation == "Sum"]
-        if not sums or len(sums) < len(readers) or node.output in graph.outputs:
-            return None
-        reason = reason_for_float(graph, node)
-        return (factor, sums) if reason is None else reason
-
-    def rewrite(self, graph: Graph, node: Node, match: tuple[float, list[Node]]) -> str:
-        factor, sums = match
-        for total in sums:
-            weights, shifts = total.op.coefficients(len(total.inputs))
-            weighed = [w * factor if name == node.output else w for w, name in zip(weights, total.inputs, strict=True)]
-            total.op = replace(total.op, weights=tuple(weighed), shifts=tuple(shifts))
-        drop(graph, node)
-        return f"the factor {factor:g} is a weight of " + ", ".join(total.name for total in sums)
+    factor, sums = scalar_factor(node), graph.consumers(node.output)
+    if not factor or not np.isfinite(factor) or node.output in graph.outputs:
+        return None
+    if not sums or not all(isinstance(total.op, ElemWise) and total.op.operation == "Sum" for total in sums):
+        return None
+    reason = reason_for_float(graph, node)
+    if reason is not None:
+        return reason
+    for total in sums:
+        weights, shifts = total.op.coefficients(len(total.inputs))
+        weighed = [w * factor if name == node.output else w for w, name in zip(weights, total.inputs, strict=True)]
+        total.op = replace(total.op, weights=tuple(weighed), shifts=tuple(shifts))
+    drop(graph, node)
+    return Done(f"the factor {factor:g} is a weight of " + ", ".join(total.name for total in sums))
 
 
 _LARGEST_GAIN_RATIO = 4.0
@@ -115,178 +108,145 @@ def gains_of_channels(node: Node) -> Gains | None:
     return Gains(gain, shift, dims[end:] if prod(dims[end:]) > 1 else ())
 
 
-class RemoveGain(Pass):
+@rewrite("remove-gain", "gains of 1 and shifts of 0 removed", ArrayMap)
+def remove_gain(graph: Graph, node: Node) -> Outcome:
     """ArrayMap that changes nothing => Identity; not in pre-quantized networks."""
-
-    name = "remove-gain"
-    summary = "gains of 1 and shifts of 0 removed"
-
-    def match(self, graph: Graph, node: Node) -> bool | None:
-        gains = _finite_gains(node)
-        if gains is None or is_quantized(graph):
-            return None
-        return True if Gains(*gains[1:]).changes_nothing else None
-
-    def rewrite(self, graph: Graph, node: Node, match: object) -> str:
-        node.op, node.params = Identity(), {}
-        return "it changes nothing"
+    gains = _finite_gains(node)
+    if gains is None or is_quantized(graph) or not Gains(*gains[1:]).changes_nothing:
+        return None
+    node.op, node.params = Identity(), {}
+    return Done("it changes nothing")
 
 
-class GainsOfChannels(IntegerRewrite):
-    """ArrayMap Mul, Div, Add or Sub of (C, H, W) and a constant (C, 1, 1) => Reshape(Affine(Reshape(x)))."""
+def _find_gains(node: Node) -> Gains | None:
+    return gains_of_rows(node) or gains_of_channels(node)
 
-    name = "gains-of-channels"
-    summary = "gains and shifts of the channels of arrays turned into layers that have integers"
 
-    find = staticmethod(gains_of_channels)
-
-    def rewrite(self, graph: Graph, node: Node, gains: Gains) -> str:
-        channels, (source,) = len(gains.gain), node.inputs
-        if not gains.pixels:
-            node.op, node.params = Affine(), gains.params
-            return f"gains of {channels} elements"
-        view = Reshape((channels, prod(gains.pixels[:-1]), gains.pixels[-1]))
-        image = graph.add_before(node, view, source, f"{node.output}_channels")
-        scaled = graph.fresh_name(f"{node.output}_scaled")
-        layer = Node(scaled, Affine(), [image], [scaled], gains.params, None, node.location, [scaled, *node.source])
-        graph.add(layer, at=graph.nodes.index(node))
+@integer_rewrite("gains-of-arrays", "gains and shifts of arrays turned into layers that have integers", _find_gains, ArrayMap)
+def gains_of_arrays(graph: Graph, node: Node, gains: Gains) -> Outcome:
+    """ArrayMap Mul, Div, Add or Sub of rows (W, N) and a constant (N), or a number => MemoryView(Affine(MemoryView(x))); of
+    (C, H, W) and a constant (C, 1, 1) => Reshape(Affine(Reshape(x)))."""
+    count = len(gains.gain)
+    rows = graph.shape(node.output)[1] // count
+    if gains.pixels:
+        view = Reshape((count, prod(gains.pixels[:-1]), gains.pixels[-1]))
+        image = graph.add_before(node, view, node.inputs[0], f"{node.output}_channels")
+        scaled = _add_gains(graph, node, image, f"{node.output}_scaled", gains.params, node.source)
         node.op, node.inputs, node.params = Reshape(graph.shape(node.output)[1:]), [scaled], {}
-        return f"gains of {channels} channels"
+        return Done(f"gains of {count} channels")
+    node.op, node.params = Affine(), gains.params
+    if rows > 1:
+        over_images(graph, node, [(count, 1, rows)], (count, 1, rows))
+    return Done(f"gains of {rows} rows of {count} elements")
 
 
-class GainsOfRows(IntegerRewrite):
-    """ArrayMap Mul, Div, Add or Sub of rows (W, N) and a constant (N), or a number => MemoryView(Affine(MemoryView(x)))."""
-
-    name = "gains-of-rows"
-    summary = "gains and shifts of arrays turned into layers that have integers"
-
-    find = staticmethod(gains_of_rows)
-
-    def rewrite(self, graph: Graph, node: Node, gains: Gains) -> str:
-        width = len(gains.gain)
-        rows = graph.shape(node.output)[1] // width
-        node.op, node.params = Affine(), gains.params
-        if rows == 1:
-            return "it is Affine"
-        over_images(graph, node, [(width, 1, rows)], (width, 1, rows))
-        return f"it is Affine of {rows} rows"
+def _add_gains(
+    graph: Graph, node: Node, tensor: str, name: str, params: dict[str, np.ndarray], source: Sequence[str] = ()
+) -> str:
+    """Add an Affine of a tensor before a layer; return its result, `name` or a fresh name like it."""
+    name = graph.fresh_name(name)
+    layer = Node(name, Affine(), [tensor], [name], params, None, node.location, [name, *source])
+    return graph.add(layer, at=graph.nodes.index(node)).output
 
 
-class GainsOfParts(Pass):
+@rewrite("gains-of-parts", "gains moved in front of Concats", Affine)
+def gains_of_parts(graph: Graph, node: Node) -> Outcome:
     """Affine(Concat(x, y)) => Concat(Affine(x), y) if gains of x and y differ. With one scale, scores would share that of boxes
     in pixels. Not in pre-quantized networks."""
-
-    name = "gains-of-parts"
-    summary = "gains moved in front of Concats"
-
-    def match(self, graph: Graph, node: Node) -> tuple[Node, np.ndarray] | None:
-        source = node.inputs[0]
-        view = graph.producer(source)
-        if not isinstance(node.op, Affine) or view is None or is_quantized(graph):
-            return None
-        join = graph.producer(view.inputs[0]) if isinstance(view.op, Reshape) else view
-        if join is None or not isinstance(join.op, Concat) or not join.op.concatenates_pixels(graph.shape(join.output)):
-            return None
-        if any(graph.sole_consumer(one.output) is None or one.activation is not None for one in (join, view)):
-            return None
-        gains = node.params["weights"]
-        pixels = prod(graph.shape(source)) // len(gains)
-        sizes = [prod(graph.shape(name)) for name in join.inputs]
-        if any(size % pixels for size in sizes):
-            return None
-        ends = np.cumsum([size // pixels for size in sizes])[:-1]
-        widest = [float(np.abs(part).max()) for part in np.split(gains, ends)]
-        return (join, ends) if max(widest) > _LARGEST_GAIN_RATIO * min(widest) else None
-
-    def rewrite(self, graph: Graph, node: Node, match: tuple[Node, np.ndarray]) -> str:
-        join, ends = match
-        shape, parts_of_concat = graph.shape(node.output), []
-        parts = zip(join.inputs, *(np.split(node.params[role], ends) for role in ("weights", "bias")), strict=True)
-        for name, gain, shift in parts:
-            dims = (len(gain), *shape[2:])
-            if graph.shape(name)[1:] != dims:
-                name = graph.add_before(node, Reshape(dims), name, f"{name}_channels")
-            if not Gains(gain, shift).changes_nothing:
-                scaled, params = graph.fresh_name(f"{name}_scaled"), {"weights": gain, "bias": shift}
-                layer = Node(scaled, Affine(), [name], [scaled], params, location=node.location, source=[scaled])
-                graph.add(layer, at=graph.nodes.index(node))
-                name = scaled
-            parts_of_concat.append(name)
-        node.op, node.inputs, node.params = Concat(), parts_of_concat, {}
-        graph.prune()
-        return f"its gains are those of {len(parts_of_concat)} parts"
+    view = graph.producer(node.inputs[0])
+    join = graph.producer(view.inputs[0]) if view is not None and isinstance(view.op, Reshape) else view
+    if view is None or join is None or is_quantized(graph) or not isinstance(join.op, Concat):
+        return None
+    if any(graph.sole_consumer(one.output) is None or one.activation is not None for one in (join, view)):
+        return None
+    shape, gains = graph.shape(node.output), node.params["weights"]
+    pixels = prod(shape) // len(gains)
+    sizes = [prod(graph.shape(name)) for name in join.inputs]
+    if not join.op.concatenates_pixels(graph.shape(join.output)) or any(size % pixels for size in sizes):
+        return None
+    ends = np.cumsum([size // pixels for size in sizes])[:-1]
+    widest = [float(np.abs(part).max()) for part in np.split(gains, ends)]
+    if max(widest) <= _LARGEST_GAIN_RATIO * min(widest):
+        return None
+    parts = []
+    for name, gain, shift in zip(
+        join.inputs, *(np.split(node.params[role], ends) for role in ("weights", "bias")), strict=True
+    ):
+        dims = (len(gain), *shape[2:])
+        if graph.shape(name)[1:] != dims:
+            name = graph.add_before(node, Reshape(dims), name, f"{name}_channels")
+        if not Gains(gain, shift).changes_nothing:
+            name = _add_gains(graph, node, name, f"{name}_scaled", {"weights": gain, "bias": shift})
+        parts.append(name)
+    node.op, node.inputs, node.params = Concat(), parts, {}
+    graph.prune()
+    return Done(f"its gains are those of {len(parts)} parts")
 
 
 _LARGEST_RATIO = 2.0
 """Largest ratio of the gains of an array."""
 
 
-@dataclass(frozen=True)
-class _NumberedGains:
-    """A layer that computes gain[n] * x + shift[n], float64; `numbers`: n of each element of its result (1, ...)."""
+_NumberedGains = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""(gain, shift, numbers) of a layer that computes gain[n] * x + shift[n], float64, with n of each element of its result (1, ...)
+in `numbers`."""
 
-    gain: np.ndarray
-    shift: np.ndarray
-    numbers: np.ndarray
 
-    @staticmethod
-    def of(gain: np.ndarray, shift: np.ndarray, numbers: np.ndarray) -> _NumberedGains:
-        pairs, equal = np.unique(np.stack([gain, shift]), axis=1, return_inverse=True)
-        return _NumberedGains(pairs[0], pairs[1], equal.reshape(-1)[numbers])
-
-    @property
-    def is_wide(self) -> bool:
-        sizes = np.abs(self.gain)
-        return not np.isfinite(sizes).all() or sizes.max() > _LARGEST_RATIO * sizes.min()
+def _numbered(gain: np.ndarray, shift: np.ndarray, numbers: np.ndarray) -> _NumberedGains:
+    pairs, equal = np.unique(np.stack([gain, shift]), axis=1, return_inverse=True)
+    return pairs[0], pairs[1], equal.reshape(-1)[numbers]
 
 
 def _gains_of(graph: Graph, node: Node) -> _NumberedGains | None:
-    """Return the gains of an Affine, of a normalization, or of a map without shift."""
-    shape = graph.shape(node.output)
-    if isinstance(node.op, Affine):
-        return _NumberedGains.of(*gain_and_shift(node), axis_numbers(shape))
-    if isinstance(node.op, Normalize) and "gain" in node.params:
+    """Return the gains of a normalization, or of a map without shift; None for others."""
+    if isinstance(node.op, Normalize):
+        if "gain" not in node.params:
+            return None
         gain, shift = (node.params[role].astype(np.float64) for role in ("gain", "shift"))
-        return _NumberedGains.of(gain, shift, node.op.channel_numbers(shape))
+        return _numbered(gain, shift, node.op.channel_numbers(graph.shape(node.output)))
     gains = gains_and_shifts(node)
-    if gains is None or gains[2].any() or not isinstance(node.op, ArrayMap):
+    if gains is None or gains[2].any():
         return None
     constant, gain, shift = gains
-    return _NumberedGains.of(gain, shift, np.broadcast_to(np.arange(len(gain)).reshape(constant), node.op.dims).reshape(1, -1))
+    return _numbered(gain, shift, np.broadcast_to(np.arange(len(gain)).reshape(constant), node.op.dims).reshape(1, -1))
 
 
-class MergeGains(Pass):
-    """Affine, then Conv, Fc or recurrent layers => these layers; with `arrays`, the same for ArrayMap Mul, Div or Neg by
-    constants and for the gain and shift of a Normalize."""
+_SUMMARY = "constant gains and shifts merged into the weights after them"
 
-    summary = "constant gains and shifts merged into the weights after them"
 
-    def __init__(self, *, arrays: bool):
-        self.arrays, self.name = arrays, "merge-gains-of-arrays" if arrays else "merge-gains"
+@rewrite("merge-gains", _SUMMARY, Affine)
+def merge_gains(graph: Graph, node: Node) -> Outcome:
+    """Affine, then Conv, Fc or recurrent layers => these layers."""
+    return _merge(graph, node, _numbered(*gain_and_shift(node), axis_numbers(graph.shape(node.output))))
 
-    def match(self, graph: Graph, node: Node) -> tuple[_NumberedGains, WeightedReaders] | str | None:
-        fits = not self.arrays if isinstance(node.op, Affine) else self.arrays and not is_quantized(graph)
-        gains = _gains_of(graph, node) if fits else None
-        if gains is None:
-            return None
-        if node.activation is not None:
-            return f"it has the activation {node.activation.kind}"
-        if self.arrays and gains.is_wide:
-            return f"its gains differ by more than a factor of {_LARGEST_RATIO:g}"
-        readers = weighted_readers(graph, node.output, gains.numbers)
-        if isinstance(readers, str):
-            return readers
-        padded = padded_reader(readers)
-        if padded is not None and gains.shift.any():
-            return f"{padded.name} pads with zeros, which the shift would change"
-        return gains, readers
 
-    def rewrite(self, graph: Graph, node: Node, match: tuple[_NumberedGains, WeightedReaders]) -> str:
-        gains, readers = match
-        for reader, numbers in readers:
-            scale_inputs(reader, gains.gain[numbers], gains.shift[numbers])
-        if isinstance(node.op, Normalize):
-            node.params = {}
-        else:
-            drop(graph, node)
-        return "gain and shift merged into " + ", ".join(reader.name for reader, _ in readers)
+@rewrite("merge-gains-of-arrays", _SUMMARY, ArrayMap, Normalize)
+def merge_gains_of_arrays(graph: Graph, node: Node) -> Outcome:
+    """ArrayMap Mul, Div or Neg by constants, or the gain and shift of a Normalize, then Conv, Fc or recurrent layers => these
+    layers. Not in pre-quantized networks."""
+    gains = None if is_quantized(graph) else _gains_of(graph, node)
+    if gains is None:
+        return None
+    sizes = np.abs(gains[0])
+    if not np.isfinite(sizes).all() or sizes.max() > _LARGEST_RATIO * sizes.min():
+        return f"its gains differ by more than a factor of {_LARGEST_RATIO:g}"
+    return _merge(graph, node, gains)
+
+
+def _merge(graph: Graph, node: Node, gains: _NumberedGains) -> Outcome:
+    if node.activation is not None:
+        return f"it has the activation {node.activation.kind}"
+    gain, shift, numbers = gains
+    readers = weighted_readers(graph, node.output, numbers)
+    if isinstance(readers, str):
+        return readers
+    padded = padded_reader(readers)
+    if padded is not None and shift.any():
+        return f"{padded.name} pads with zeros, which the shift would change"
+    for reader, channels in readers:
+        scale_inputs(reader, gain[channels], shift[channels])
+    if isinstance(node.op, Normalize):
+        node.params = {}
+    else:
+        drop(graph, node)
+    return Done("gain and shift merged into " + ", ".join(reader.name for reader, _ in readers))

@@ -14,8 +14,8 @@ import numpy as np
 
 from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node, elements
-from n2d2py.operators import ArrayMap, Identity, MaskedSoftmax, Softmax, is_quantized
-from n2d2py.passes.base import Pass, drop
+from n2d2py.operators import ArrayMap, Identity, MaskedSoftmax, Softmax, function_name, is_quantized
+from n2d2py.passes.base import Done, Outcome, drop, is_plain, rewrite
 
 _FAR = 64.0
 
@@ -77,62 +77,45 @@ def find_mask(node: Node[ArrayMap], outer: int, size: int) -> Mask | None:
     return Mask(counts, rest.reshape(-1) if rest.any() else None)
 
 
-class FuseMask(Pass):
+@rewrite("masked-softmax", "masks of attention taken into the softmax", ArrayMap)
+def fuse_mask(graph: Graph, node: Node) -> Outcome:
     """Softmax(Add(x, constant)) => MaskedSoftmax(x), or of x and the rest of the constant; Softmax(Where(constant condition, x,
     constant)) => MaskedSoftmax(x). Not in pre-quantized networks, nor for a Softmax in floating point."""
-
-    name = "masked-softmax"
-    summary = "masks of attention taken into the softmax"
-
-    def match(self, graph: Graph, node: Node) -> Mask | str | None:
-        reader = graph.sole_consumer(node.output) if isinstance(node.op, ArrayMap) else None
-        if reader is None or type(reader.op) is not Softmax:
-            return None
-        if reader.op.inner != 1 or reader.activation is not None or refused(reader) is not None:
-            return None
-        mask = find_mask(node, *reader.op.rows(graph.shape(reader.output))[:2])
-        if mask is None:
-            return None
-        if graph.precision(reader).quantize is False or is_quantized(graph):
-            return "it is to stay in floating point"
-        return mask
-
-    def rewrite(self, graph: Graph, node: Node, mask: Mask) -> str:
-        (softmax,) = graph.consumers(node.output)
-        softmax.op = MaskedSoftmax(softmax.op.rows(graph.shape(softmax.output))[1])
-        softmax.params = {"mask": mask.rows}
-        if mask.rest is None:
-            drop(graph, node)
-        else:
-            node.op = ArrayMap("Add", node.op.dims, (node.op.dims, node.op.dims), (0, -1))
-            node.params = {"operand1": mask.rest.astype(np.float32)}
-        return f"a mask of {len(mask.rows)} lines, of which {mask.counts.mean():.0%} counts"
+    softmax = graph.sole_consumer(node.output)
+    if not is_plain(softmax, Softmax) or type(softmax.op) is not Softmax or softmax.op.inner != 1:
+        return None
+    if refused(softmax) is not None:
+        return None
+    outer, size, _ = softmax.op.rows(graph.shape(softmax.output))
+    mask = find_mask(node, outer, size)
+    if mask is None:
+        return None
+    if graph.precision(softmax).quantize is False or is_quantized(graph):
+        return "it is to stay in floating point"
+    softmax.op, softmax.params = MaskedSoftmax(size), {"mask": mask.rows}
+    if mask.rest is None:
+        drop(graph, node)
+    else:
+        node.op = ArrayMap("Add", node.op.dims, (node.op.dims, node.op.dims), (0, -1))
+        node.params = {"operand1": mask.rest.astype(np.float32)}
+    return Done(f"a mask of {len(mask.rows)} lines, of which {mask.counts.mean():.0%} counts")
 
 
-class RemoveNanGuard(Pass):
+@rewrite("remove-nan-guard", "NaN guards removed after softmax", ArrayMap)
+def remove_nan_guard(graph: Graph, node: Node) -> Outcome:
     """Where(IsNaN(y), constant, y) => y for a softmax y, which is never NaN here."""
-
-    name = "remove-nan-guard"
-    summary = "NaN guards removed after softmax"
-
-    def match(self, graph: Graph, node: Node) -> Node | str | None:
-        op = node.op
-        if not isinstance(op, ArrayMap) or op.function != "Where" or node.activation is not None:
-            return None
-        if sorted(op.slots) != [-1, 0, 1] or op.slots[1] != -1:
-            return None
-        condition, value = (graph.producer(node.inputs[op.slots[index]]) for index in (0, 2))
-        if condition is None or not isinstance(condition.op, ArrayMap) or condition.op.function != "IsNaN":
-            return None
-        if value is None or not isinstance(value.op, Softmax) or condition.inputs[0] != value.output:
-            return None
-        if op.shapes[2] != op.dims or _may_be_empty(graph, value):
-            return "a line of its softmax may be without any element that counts"
-        return value
-
-    def rewrite(self, graph: Graph, node: Node, softmax: Node) -> str:
-        node.op, node.inputs, node.params = Identity(), [softmax.output], {}
-        return "a softmax of numbers is a number"
+    op = node.op
+    if op.function != "Where" or node.activation is not None or sorted(op.slots) != [-1, 0, 1] or op.slots[1] != -1:
+        return None
+    condition, softmax = (graph.producer(node.inputs[op.slots[index]]) for index in (0, 2))
+    if condition is None or function_name(condition) != "IsNaN":
+        return None
+    if softmax is None or not isinstance(softmax.op, Softmax) or condition.inputs[0] != softmax.output:
+        return None
+    if op.shapes[2] != op.dims or _may_be_empty(graph, softmax):
+        return "a line of its softmax may be without any element that counts"
+    node.op, node.inputs, node.params = Identity(), [softmax.output], {}
+    return Done("a softmax of numbers is a number")
 
 
 def _may_be_empty(graph: Graph, softmax: Node) -> bool:

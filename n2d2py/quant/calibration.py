@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from n2d2py import log
 from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.graph import Graph, QuantGraph
@@ -26,7 +27,6 @@ from n2d2py.quant.quantize import form_integers
 from n2d2py.quant.search.mixed import layers_to_widen, tensors_to_widen
 from n2d2py.quant.statistics import Statistics, collect
 from n2d2py.quant.types.choose import InputRanges, TensorTypes, choose_types
-from n2d2py.quant.types.concat import warn_about_coarse_concats
 from n2d2py.quant.types.float_fallback import insert_conversions
 from n2d2py.quant.weights.narrow import with_weight_bits
 
@@ -74,8 +74,8 @@ def quantize_observed(observed: Observed, options: QuantOptions) -> tuple[QuantG
     """Run steps 3 to 5; return the integer network and its types. Raises N2D2Error (E51x, all layers without integer form)."""
     observed, options = settle_wide_tensors(observed, options)
     types = choose_observed_types(observed, options)
-    corrected = correct(observed.graph, types, observed.samples, options)
-    return form_integers(observed.graph, corrected.types, options, corrected.layers), corrected.types
+    types, layers = correct(observed.graph, types, observed.samples, options)
+    return form_integers(observed.graph, types, options, layers), types
 
 
 def prepare(graph: Graph, per_output: bool, equalized: bool) -> Graph:
@@ -120,7 +120,8 @@ def settle_wide_tensors(observed: Observed, options: QuantOptions) -> tuple[Obse
 def choose_observed_types(observed: Observed, options: QuantOptions) -> TensorTypes:
     """Step 3: choose a number type for every tensor."""
     types = _types(*settle_wide_tensors(observed, replace(options, wide_weights=False)))
-    warn_about_coarse_concats(types.coarse)
+    for one in types.coarse:
+        log.warning(one.code, one.what, where=one.where, remedy=one.remedy)
     return types
 
 

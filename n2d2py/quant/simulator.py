@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from n2d2py.concurrency import ordered_map
 from n2d2py.graph import QuantGraph, QuantNode, each_call, split_inputs
+from n2d2py.reference.executor import run_layers
 
 
 def quantize_inputs(graph: QuantGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -48,16 +50,8 @@ def reset_states(graph: QuantGraph) -> dict[str, np.ndarray]:
 
 
 def _simulate(graph: QuantGraph, inputs: Mapping[str, np.ndarray], keep: bool) -> dict[str, np.ndarray]:
-    values = dict(inputs)
-    last_use = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
-    for index, node in enumerate(graph.nodes):
-        results = run_node(graph, node, [values[name] for name in node.inputs])
-        values.update(zip(node.outputs, results, strict=True))
-        if not keep:
-            for name in node.inputs:
-                if last_use[name] == index and name not in graph.outputs:
-                    values.pop(name, None)
-    return values if keep else {name: values[name] for name in graph.outputs}
+    wanted = [*inputs, *(name for node in graph.nodes for name in node.outputs)] if keep else graph.outputs
+    return run_layers(graph.nodes, dict(inputs), wanted, partial(run_node, graph))
 
 
 def simulate_all(graph: QuantGraph, inputs: Sequence[np.ndarray], size: int) -> dict[str, np.ndarray]:

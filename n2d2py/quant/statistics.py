@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,7 +60,7 @@ class Statistics:
             arrays.update({f"{role}.{index}": array for index, array in enumerate(arrays_by_name.values())})
         for index, histogram in enumerate(self.histograms.values()):
             arrays.update({f"{index}.{part}": array for part, array in histogram.to_arrays().items()})
-        save_arrays(path, arrays)
+        np.savez_compressed(path, **arrays)
 
     @staticmethod
     def load(path: Path, key: str) -> Statistics:
@@ -97,16 +96,6 @@ class Statistics:
 def _other_data(path: Path, what: str) -> N2D2Error:
     remedy = "give the model and data of that calibration, or calibrate without -calib-reload"
     return N2D2Error("E503", f"the statistics belong to {what}", where=Location(str(path)), remedy=remedy)
-
-
-def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write a compressed .npz whose bytes depend on the arrays only, without time stamps."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            with archive.open(entry, "w") as file:
-                np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
 
 
 def network_key(graph: Graph, *parts: str) -> str:

@@ -64,53 +64,13 @@ class FloatEngine:
         return self._once(batch)
 
     def _once(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        inputs = _as_mapping(
-            batch,
-            self.graph.inputs,
-            {name: np.dtype(kind) if (kind := self.graph.kind(name)) else self._dtype for name in self.graph.inputs},
-        )
+        types = {name: np.dtype(self.graph.kind(name) or self._dtype) for name in self.graph.inputs}
+        inputs = {name: np.ascontiguousarray(batch[name], kind) for name, kind in types.items()}
         if self._session is None:
             return run_graph(self.graph, inputs, self.taps)
         computed = [name for name in self._wanted if name not in inputs]
         values = dict(zip(computed, self._session.run(computed, inputs), strict=True)) if computed else {}
         return {name: inputs[name] if name in inputs else values[name] for name in self._wanted}
-
-
-class OnnxFileEngine:
-    """The user's original ONNX file on ONNX Runtime, as the reference of an import.
-
-    Attributes:
-        inputs, outputs: names in the file.
-    """
-
-    def __init__(self, path: str | Path, *, threads: int = 2):
-        self._session = open_session(str(path), path, threads)
-        self.inputs = [value.name for value in self._session.get_inputs()]
-        self.outputs = [value.name for value in self._session.get_outputs()]
-        first = self._session.get_inputs()[0]
-        self._batch = first.shape[0] if first.shape and isinstance(first.shape[0], int) else None
-        self._types = {value.name: _TYPES.get(value.type, np.float32) for value in self._session.get_inputs()}
-
-    def run(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Return the values by output name for a batch in the file's own layout; a static batch of 1 runs sample by sample."""
-        inputs = _as_mapping(batch, self.inputs, None)
-        inputs = {name: array.astype(self._types[name], copy=False) for name, array in inputs.items()}
-        count = len(next(iter(inputs.values())))
-        step = count if self._batch is None else self._batch
-        parts = [
-            self._session.run(None, {name: array[start : start + step] for name, array in inputs.items()})
-            for start in range(0, count, step)
-        ]
-        return {name: np.concatenate(values) for name, values in zip(self.outputs, zip(*parts, strict=True), strict=True)}
-
-
-def original_engine(path: str | Path, *, threads: int = 2) -> OnnxFileEngine:
-    """Return the unchanged file `path` on ONNX Runtime.
-
-    Raises:
-        N2D2Error: E320 ONNX Runtime is missing, E321 it refuses the file.
-    """
-    return OnnxFileEngine(path, threads=threads)
 
 
 def open_session(model: str | bytes, path: str | Path, threads: int = 0) -> Any:
@@ -132,19 +92,6 @@ def open_session(model: str | bytes, path: str | Path, threads: int = 0) -> Any:
 _EXACT_PRODUCTS = ("session.x64quantprecision", "1")
 """Session entry that avoids saturation of two added 8-bit products on x86 machines without VNNI
 (https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html)."""
-
-_TYPES = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(bool)": np.bool_,
-    **{f"tensor({sign}int{bits})": np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}
-
-
-def _as_mapping(batch: Batch, names: list[str], dtypes: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
-    arrays = dict(batch) if isinstance(batch, Mapping) else {names[0]: batch}
-    return {name: np.ascontiguousarray(arrays[name], dtypes[name] if dtypes else None) for name in names}
 
 
 def _runtime() -> Any:

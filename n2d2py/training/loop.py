@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -66,13 +66,9 @@ class Source:
             samples, labels = self._held
             return ((torch.from_numpy(samples[part]), labels[part]) for part in parts)
         stimuli = self.stimuli if self.epoch_stimuli is None else self.epoch_stimuli(epoch)
-        if not parts:
-            return iter(())
-        if self.workers:
+        if self.workers and parts:
             return _read_by_processes(stimuli, parts, self.workers)
-        batches = stimuli.take(np.concatenate(parts)).batches(len(parts[0]))
-        labels = ordered_map(partial(_labels, stimuli), parts)
-        return ((torch.from_numpy(x), each) for (x, _, _), each in zip(batches, labels, strict=True))
+        return ordered_map(partial(_read, stimuli), parts)
 
 
 def _labels(stimuli: Stimuli, positions: np.ndarray) -> np.ndarray:
@@ -80,6 +76,10 @@ def _labels(stimuli: Stimuli, positions: np.ndarray) -> np.ndarray:
     if stimuli.label_map is None:
         return stimuli.labels[positions]
     return np.stack([stimuli.label_map(int(position)).astype(np.int32) for position in positions])
+
+
+def _read(stimuli: Stimuli, positions: np.ndarray) -> tuple[Tensor, np.ndarray]:
+    return torch.from_numpy(np.stack([stimuli[position] for position in positions])), _labels(stimuli, positions)
 
 
 class _Batches(Dataset):
@@ -90,8 +90,8 @@ class _Batches(Dataset):
 
     def __getitems__(self, positions: list[int]) -> tuple[Tensor, Tensor] | N2D2Error:
         try:
-            x = np.stack([self._stimuli[position] for position in positions])
-            return torch.from_numpy(x), torch.from_numpy(_labels(self._stimuli, np.array(positions)))
+            x, labels = _read(self._stimuli, np.array(positions))
+            return x, torch.from_numpy(labels)
         except N2D2Error as error:
             return error
 
@@ -176,18 +176,18 @@ class Progress:
 
 
 class _Solvers:
-    """The optimizers of all parameters: one of PyTorch for each setting."""
+    """The optimizers of all parameters: one of PyTorch for each setting, with the parameters by name."""
 
     def __init__(self, module: GraphModule, recipes: Mapping[str, LayerRecipe]):
-        groups: dict[SolverSettings, list[nn.Parameter]] = {}
+        names = {parameter: name for name, parameter in module.named_parameters()}
+        groups: dict[SolverSettings, dict[str, nn.Parameter]] = {}
         for layer, role, parameter in module.parameters_by_role():
             solver = recipes[layer].solvers[role] if layer in recipes else SolverSettings()
-            groups.setdefault(solver, []).append(parameter)
+            groups.setdefault(solver, {})[names[parameter]] = parameter
         if not groups:
             remedy = "layers of an ONNX file learn with a section [<ONNX section>:<Type>_def] or one of their name"
             raise N2D2Error("E431", "no layer learns", where=module.graph.name, remedy=remedy)
-        self.groups = [(solver, _optimizer(solver, parameters), parameters) for solver, parameters in groups.items()]
-        self.names = {parameter: name for name, parameter in module.named_parameters()}
+        self.groups = [(solver, _optimizer(solver, group.values()), group) for solver, group in groups.items()]
 
     def step(self, rate: Callable[[SolverSettings], float], batches: int = 0) -> None:
         """Update all parameters, each at the rate of its solver.
@@ -198,7 +198,7 @@ class _Solvers:
         for solver, optimizer, parameters in self.groups:
             if batches % solver.iteration_size:
                 continue
-            for parameter in parameters if batches and solver.iteration_size > 1 else ():
+            for parameter in parameters.values() if batches and solver.iteration_size > 1 else ():
                 if parameter.grad is not None:
                     parameter.grad /= solver.iteration_size
             optimizer.param_groups[0]["lr"] = rate(solver)
@@ -206,45 +206,33 @@ class _Solvers:
             optimizer.zero_grad()
             if solver.clamping is not None:
                 with torch.no_grad():
-                    for parameter in parameters:
+                    for parameter in parameters.values():
                         parameter.clamp_(*solver.clamping)
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return the state for a checkpoint, as <parameter>/<slot>; zeros before the first step."""
-        return {
-            f"{self.names[parameter]}/{slot}": value.detach().cpu().numpy()
-            for solver, optimizer, parameters in self.groups
-            for parameter in parameters
-            for slot, value in _state(solver, optimizer, parameter).items()
-        }
-
-    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Restore the state that `arrays` returned."""
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the slots of the optimizers, and the gradients that wait for a step, as <parameter>/<slot>."""
+        found = {}
         for solver, optimizer, parameters in self.groups:
-            for parameter in parameters:
-                slots, name = _state(solver, optimizer, parameter), self.names[parameter]
-                stored = {slot: torch.from_numpy(arrays[f"{name}/{slot}"]).to(old.device) for slot, old in slots.items()}
-                parameter.grad = stored.pop("waiting", None)
-                optimizer.state[parameter] = stored
+            for name, parameter in parameters.items():
+                found |= {f"{name}/{slot}": value for slot, value in optimizer.state[parameter].items()}
+                if solver.iteration_size > 1:
+                    found[f"{name}/waiting"] = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        return found
 
 
-def _optimizer(solver: SolverSettings, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+def _optimizer(solver: SolverSettings, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """Return an optimizer that has all its slots before the first step."""
+    zeros = {parameter: torch.zeros_like(parameter) for parameter in parameters}
     if solver.kind == "Adam":
-        return torch.optim.Adam(parameters, lr=0.001, betas=(solver.beta1, solver.beta2), eps=solver.epsilon)
+        optimizer = torch.optim.Adam(zeros, lr=0.001, betas=(solver.beta1, solver.beta2), eps=solver.epsilon)
+        for parameter, zero in zeros.items():
+            optimizer.state[parameter] = {"step": torch.zeros(()), "exp_avg": zero, "exp_avg_sq": zero.clone()}
+        return optimizer
     nesterov = not solver.polyak_momentum and solver.momentum > 0
-    return torch.optim.SGD(parameters, lr=0.01, momentum=solver.momentum, weight_decay=solver.decay, nesterov=nesterov)
-
-
-def _state(solver: SolverSettings, optimizer: torch.optim.Optimizer, parameter: nn.Parameter) -> dict[str, Tensor]:
-    """Return what a checkpoint holds of a parameter: its slots in the optimizer, and gradients that wait for a step."""
-    zero = torch.zeros_like(parameter.detach())
-    slots = {"momentum_buffer": zero} if solver.momentum > 0 else {}
-    if solver.kind == "Adam":
-        slots = {"step": torch.zeros(()), "exp_avg": zero, "exp_avg_sq": zero}
-    state = {slot: optimizer.state[parameter].get(slot, initial) for slot, initial in slots.items()}
-    if solver.iteration_size > 1:
-        state["waiting"] = zero if parameter.grad is None else parameter.grad
-    return state
+    optimizer = torch.optim.SGD(zeros, lr=0.01, momentum=solver.momentum, weight_decay=solver.decay, nesterov=nesterov)
+    if solver.momentum > 0:
+        optimizer.state.update({parameter: {"momentum_buffer": zero} for parameter, zero in zeros.items()})
+    return optimizer
 
 
 @contextmanager
@@ -295,7 +283,7 @@ def train(
                 write_weights(folder / "weights", module.arrays())
                 if progress.best_epoch == progress.epoch:
                     write_weights(folder / "weights_validation", module.arrays())
-                write_checkpoint(checkpoint, _checkpoint_arrays(module, solvers, progress))
+                write_checkpoint(checkpoint, _checkpoint_arrays(_tensors(module, solvers), progress))
             if schedule.patience and checked is not None and progress.epoch - progress.best_epoch >= schedule.patience:
                 log.notice("training ends after %d epochs without a better validation score", schedule.patience)
                 break
@@ -455,20 +443,28 @@ def _score_text(module: GraphModule, goals: list[Goal], score: float, schedule: 
     return f"{100 * METRICS[schedule.metric](score, classes):.2f}%{name}"
 
 
-def _checkpoint_arrays(module: GraphModule, solvers: _Solvers, progress: Progress) -> dict[str, np.ndarray]:
-    layers = {f"module/{name}": tensor.cpu().numpy() for name, tensor in module.state_dict().items()}
-    states = {f"solver/{name}": array for name, array in solvers.arrays().items()}
-    history = np.array(progress.history, np.float64).reshape(-1, 2)
-    return {**layers, **states, "progress/counts": np.array([progress.seen, progress.batches]), "progress/history": history}
+def _tensors(module: GraphModule, solvers: _Solvers) -> dict[str, Tensor]:
+    """Return the tensors that a checkpoint holds; they share the memory of the module and its solvers."""
+    layers = {f"module/{name}": tensor for name, tensor in module.state_dict().items()}
+    return layers | {f"solver/{name}": tensor for name, tensor in solvers.tensors().items()}
+
+
+def _checkpoint_arrays(tensors: Mapping[str, Tensor], progress: Progress) -> dict[str, np.ndarray]:
+    counts, history = [progress.seen, progress.batches], np.array(progress.history, np.float64).reshape(-1, 2)
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+    return {**arrays, "progress/counts": np.array(counts), "progress/history": history}
 
 
 def _restore(path: Path, module: GraphModule, solvers: _Solvers) -> Progress:
-    arrays = read_checkpoint(path, _checkpoint_arrays(module, solvers, Progress()), grows="progress/history")
+    for solver, _, parameters in solvers.groups:
+        for parameter in parameters.values() if solver.iteration_size > 1 else ():
+            parameter.grad = torch.zeros_like(parameter)
+    tensors = _tensors(module, solvers)
+    arrays = read_checkpoint(path, _checkpoint_arrays(tensors, Progress()), grows="progress/history")
     history = [(loss, score) for loss, score in arrays["progress/history"].tolist()]
     stimuli, batches = map(int, arrays["progress/counts"])
-    progress = Progress(stimuli, batches, history)
-    if progress.seen < 1 or progress.batches < 1 or not progress.history:
+    if stimuli < 1 or batches < 1 or not history:
         raise checkpoint_error(path, "is damaged: it has learned nothing")
-    module.load_state_dict({name: torch.from_numpy(arrays[f"module/{name}"]) for name in module.state_dict()})
-    solvers.load({name.removeprefix("solver/"): array for name, array in arrays.items() if name.startswith("solver/")})
-    return progress
+    for name, tensor in tensors.items():
+        tensor.copy_(torch.from_numpy(arrays[name]))
+    return Progress(stimuli, batches, history)

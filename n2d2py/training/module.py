@@ -4,7 +4,7 @@
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -33,27 +33,33 @@ from n2d2py.operators.softmax import Softmax
 from n2d2py.training.quantizers import MIN_POSITIVE, LsqActivation, LsqWeights, SatActivation, SatWeights, TrainableQuantizer
 
 Function = Callable[[Tensor], Tensor]
+Layer = Callable[..., Tensor]
 
 
 class GraphModule(nn.Module):
     """Layers of a graph. `forward` takes one input (N, C, H, W) and returns the requested tensors by name.
 
-    `fixed` layers are not trained; inputs of `barriers` get no gradients (BackPropagate=0).
+    `after` are the activation and the quantizer of each layer. `fixed` layers are not trained; inputs of `barriers` get no
+    gradients (BackPropagate=0).
     """
 
     def __init__(
         self,
         graph: Graph,
-        layers: Mapping[str, nn.Module],
-        quantizers: Mapping[str, TrainableQuantizer],
+        layers: Mapping[str, Layer],
+        after: Mapping[str, Sequence[Function]],
         recipes: Mapping[str, LayerRecipe],
     ):
         super().__init__()
         self.graph = graph
         self.fixed = {name for name, recipe in recipes.items() if not recipe.learns}
         self.barriers = {name for name, recipe in recipes.items() if not recipe.back_propagates}
-        self.layers, self.quantizers = nn.ModuleList(layers.values()), nn.ModuleList(quantizers.values())
-        self.named_layers, self.named_quantizers = dict(layers), dict(quantizers)
+        self.computed, self.after = dict(layers), dict(after)
+        self.named_layers = {name: layer for name, layer in layers.items() if isinstance(layer, nn.Module)}
+        last = {name: functions[-1] for name, functions in after.items() if functions}
+        self.named_quantizers = {name: each for name, each in last.items() if isinstance(each, TrainableQuantizer)}
+        self.layers = nn.ModuleList(self.named_layers.values())
+        self.quantizers = nn.ModuleList(self.named_quantizers.values())
         for name in self.fixed & self.named_layers.keys():
             self.named_layers[name].requires_grad_(False)
 
@@ -66,13 +72,14 @@ class GraphModule(nn.Module):
         """
         names = list(self.graph.outputs if wanted is None else wanted)
         values = {self.graph.inputs[0]: x}
-        for node, layer in zip(self.graph.nodes, self.layers, strict=True):
+        for node in self.graph.nodes:
             inputs = [values[name] for name in node.inputs]
             if right and node.output in right:
                 inputs.append(right[node.output])
-            result = layer(*([each.detach() for each in inputs] if node.name in self.barriers else inputs))
-            if node.name in self.named_quantizers:
-                result = self.named_quantizers[node.name](result)
+            inputs = [each.detach() for each in inputs] if node.name in self.barriers else inputs
+            result = self.computed[node.name](*inputs)
+            for function in self.after[node.name]:
+                result = function(result)
             values[node.output] = result
         return {name: values[name] for name in names}
 
@@ -124,18 +131,19 @@ def build_module(graph: Graph, recipes: Mapping[str, LayerRecipe], store: Weight
     Raises E431 listing all layers that cannot be trained; E425 for a stored step or alpha that is not positive.
     """
     errors: list[N2D2Error] = []
-    layers: dict[str, nn.Module] = {}
-    quantizers: dict[str, TrainableQuantizer] = {}
+    layers: dict[str, Layer] = {}
+    after: dict[str, list[Function]] = {}
     for node in graph.nodes:
         recipe = recipes.get(node.name)
         try:
+            after[node.name] = [] if node.activation is None else [_differentiable(node, node.activation)]
             layers[node.name] = _layer(node, recipe, store)
             if recipe is not None and "QAct" in recipe.values and recipe.values["QAct"]:
-                quantizers[node.name] = _activation_quantizer(node, recipe, store)
+                after[node.name].append(_activation_quantizer(node, recipe, store))
         except N2D2Error as error:
             errors.append(error)
     ErrorList.raise_if(errors)
-    return GraphModule(graph, layers, quantizers, recipes)
+    return GraphModule(graph, layers, after, recipes)
 
 
 def _cannot_train_error(node: Node, what: str) -> N2D2Error:
@@ -157,16 +165,6 @@ _ACTIVATIONS: dict[type[FunctionRow], Callable[[Any], Function]] = {
     Softplus: lambda _: functional.softplus,
     Swish: lambda _: functional.silu,
 }
-
-
-class _Parameterless(nn.Module):
-    def __init__(self, compute: Callable[..., Tensor], activation: Function | None):
-        super().__init__()
-        self.compute, self.activation = compute, activation
-
-    def forward(self, *inputs: Tensor) -> Tensor:
-        result = self.compute(*inputs)
-        return result if self.activation is None else self.activation(result)
 
 
 class _Margin(nn.Module):
@@ -192,16 +190,9 @@ class _Weighted(nn.Module):
 
     connected: Tensor | None
 
-    def __init__(
-        self,
-        node: Node,
-        connected: np.ndarray | None,
-        quantizer: TrainableQuantizer | None,
-        activation: Function | None,
-        is_normalized: bool,
-    ):
+    def __init__(self, node: Node, connected: np.ndarray | None, quantizer: TrainableQuantizer | None, is_normalized: bool):
         super().__init__()
-        self.op, self.activation, self.quantizer, self.is_normalized = node.op, activation, quantizer, is_normalized
+        self.op, self.quantizer, self.is_normalized = node.op, quantizer, is_normalized
         self.weight = nn.Parameter(_tensor(_stored_weights(node, connected)))
         self.register_buffer("connected", None if connected is None else torch.from_numpy(connected), persistent=False)
         self.bias = None if node.unbiased else nn.Parameter(_tensor(node.params["bias"]))
@@ -215,15 +206,13 @@ class _Weighted(nn.Module):
             dense = weight.new_zeros((*self.connected.shape, *weight.shape[1:]))
             weight = dense.masked_scatter(self.connected[:, :, None, None], weight)
         if isinstance(self.op, Deconv):
-            result = _transposed_convolution(self.op, x, weight, self.bias)
-        elif isinstance(self.op, Conv):
+            return _transposed_convolution(self.op, x, weight, self.bias)
+        if isinstance(self.op, Conv):
             top, left, bottom, right = self.op.pads
             if any(self.op.pads):
                 x = functional.pad(x, (left, right, top, bottom))
-            result = functional.conv2d(x, weight, self.bias, self.op.stride, 0, self.op.dilation, self.op.groups)
-        else:
-            result = functional.linear(x.flatten(1), weight, self.bias)
-        return result if self.activation is None else self.activation(result)
+            return functional.conv2d(x, weight, self.bias, self.op.stride, 0, self.op.dilation, self.op.groups)
+        return functional.linear(x.flatten(1), weight, self.bias)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors to store, under N2D2's file names."""
@@ -253,18 +242,16 @@ class _BatchNorm(nn.Module):
     mean: Tensor
     variance: Tensor
 
-    def __init__(self, node: Node[BatchNorm], momentum: float, activation: Function | None):
+    def __init__(self, node: Node[BatchNorm], momentum: float):
         super().__init__()
-        self.epsilon, self.momentum, self.activation = node.op.epsilon, momentum, activation
+        self.epsilon, self.momentum = node.op.epsilon, momentum
         self.scale, self.bias = (nn.Parameter(_tensor(node.params[role])) for role in ("scale", "bias"))
         for role in ("mean", "variance"):
             self.register_buffer(role, _tensor(node.params[role]))
 
     def forward(self, x: Tensor) -> Tensor:
-        result = functional.batch_norm(
-            x, self.mean, self.variance, self.scale, self.bias, self.training, self.momentum, self.epsilon
-        )
-        return result if self.activation is None else self.activation(result)
+        running, learned = (self.mean, self.variance), (self.scale, self.bias)
+        return functional.batch_norm(x, *running, *learned, self.training, self.momentum, self.epsilon)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors to store, under N2D2's file names."""
@@ -275,21 +262,21 @@ def _tensor(array: np.ndarray) -> Tensor:
     return torch.from_numpy(np.array(array, np.float32))
 
 
-def _layer(node: Node, recipe: LayerRecipe | None, store: WeightStore) -> nn.Module:
-    op, activation = node.op, node.activation and _differentiable(node, node.activation)
+def _layer(node: Node, recipe: LayerRecipe | None, store: WeightStore) -> Layer:
+    op = node.op
     if isinstance(op, (Conv, Deconv, Fc)):
         connected = None if recipe is None else recipe.connected
         quantizer = None if recipe is None else _weight_quantizer(node, recipe, store)
         is_normalized = recipe is not None and "Normalize" in recipe.values and recipe.values["Normalize"]
-        return _Weighted(node, connected, quantizer, activation, is_normalized)
+        return _Weighted(node, connected, quantizer, is_normalized)
     if isinstance(op, BatchNorm):
         momentum = recipe.values["MovingAverageMomentum"] if recipe is not None else 0.1
-        return _BatchNorm(node, momentum, activation)
+        return _BatchNorm(node, momentum)
     if recipe is not None and recipe.adds_margin:
         return _Margin(recipe.values["Bias"])
     if isinstance(op, Affine) or node.params:
         raise _cannot_train_error(node, f"{op.kind} learns nothing here")
-    return _Parameterless(_forward_function(node), activation)
+    return _forward_function(node)
 
 
 _FUNCTIONS: dict[type, Callable[[Any], Callable[..., Tensor] | None]] = {

@@ -9,7 +9,6 @@ Training for Neural Network Quantization" (2019), with DoReFa weights and calibr
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,26 +19,13 @@ MIN_POSITIVE = 1e-6
 """Lower bound of steps and clipping values."""
 
 
-class _Lsq(torch.autograd.Function):
-    """y = s clamp(round(x / s), low, high); dy/ds is multiplied by `gain`. One step, or steps that broadcast against x."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, step: Tensor, low: int, high: int, gain: float) -> Tensor:
-        quotient = x / step
-        rounded = torch.clamp(torch.round(quotient), low, high)
-        ctx.save_for_backward(quotient, rounded, step)
-        ctx.limits, ctx.gain = (low, high), gain
-        return rounded * step
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (gradient,) = gradients
-        quotient, rounded, step = ctx.saved_tensors
-        low, high = ctx.limits
-        inside = (quotient >= low) & (quotient <= high)
-        slope = torch.where(inside, rounded - quotient, rounded)
-        of_step = (gradient * slope).sum_to_size(step.shape) * ctx.gain
-        return gradient * inside, of_step, None, None, None
+def _lsq(x: Tensor, step: Tensor, low: int, high: int, gain: float = 1.0) -> Tensor:
+    """Return s clamp(round(x / s), low, high); dy/ds is multiplied by `gain`. One step, or steps that broadcast against x."""
+    step = step.clone()
+    if step.requires_grad:
+        step.register_hook(lambda gradient: gain * gradient)
+    quotient = torch.clamp(x / step, low, high)
+    return (quotient + (torch.round(quotient) - quotient).detach()) * step
 
 
 class TrainableQuantizer(nn.Module):
@@ -65,7 +51,7 @@ class LsqWeights(TrainableQuantizer):
     def forward(self, weights: Tensor) -> Tensor:
         each = self.step.reshape(-1, *(1,) * (weights.dim() - 1)).double()
         gain = 1 / sqrt(weights.numel() / self.step.numel() * max(self.reach - 1, 1))
-        return _Lsq.apply(weights.double(), each, -self.reach, self.reach - 1, gain).float()  # type: ignore[union-attr]
+        return _lsq(weights.double(), each, -self.reach, self.reach - 1, gain).float()
 
 
 class SatWeights(TrainableQuantizer):
@@ -121,7 +107,7 @@ class LsqActivation(TrainableQuantizer):
                 self.step.fill_(step if step > MIN_POSITIVE else 1.0)
                 self.waits.fill_(False)
         gain = 1 / sqrt(x[0].numel() * self.steps)
-        return _Lsq.apply(x, self.step, 0, self.steps, gain)  # type: ignore[return-value]
+        return _lsq(x, self.step, 0, self.steps, gain)
 
 
 class SatActivation(TrainableQuantizer):
@@ -135,4 +121,4 @@ class SatActivation(TrainableQuantizer):
         self.alpha = nn.Parameter(torch.tensor([alpha]))
 
     def forward(self, x: Tensor) -> Tensor:
-        return _Lsq.apply(x, self.alpha / self.steps, 0, self.steps, 1.0)  # type: ignore[return-value]
+        return _lsq(x, self.alpha / self.steps, 0, self.steps)

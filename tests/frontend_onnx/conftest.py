@@ -6,10 +6,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from support.onnx_models import text_model
+from support.onnx_models import original_engine, text_model
 
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.reference.executor import run_graph
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from support.errors import error_line, refused
-from support.onnx_models import runtime_outputs
+from support.onnx_models import original_engine, runtime_outputs
 from support.ops import Softmax
 from support.tables import every
 
@@ -22,7 +22,7 @@ from n2d2py.frontend.onnx.model import ImportOptions, load_onnx
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.describe import describe
 from n2d2py.passes import fuse
-from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.reference.executor import run_graph
 
 

@@ -5,14 +5,14 @@ import onnx
 import pytest
 from onnx import helper, parser
 from support.errors import error_line, error_of, refused
-from support.onnx_models import text_model
+from support.onnx_models import original_engine, text_model
 from support.ops import Transpose
 
 from n2d2py.contracts.onnx.tensors import Unsupported
 from n2d2py.frontend.onnx.folding import evaluate
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import ImportOptions, load_onnx
-from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.engine import FloatEngine
 
 
 def test_shape_arithmetic_folds(model, check):

@@ -3,12 +3,11 @@
 import numpy as np
 import onnx
 import pytest
-from support.onnx_models import text_model
+from support.onnx_models import original_engine, text_model
 from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.reference.engine import original_engine
 from n2d2py.reference.executor import run_graph
 
 pytest.importorskip("onnxruntime")

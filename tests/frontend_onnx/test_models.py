@@ -5,12 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.onnx_models import original_engine
 from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import fuse
-from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.reference.executor import run_graph
 
 MODELS = Path(__file__).parents[3] / "shared" / "data" / "models"

@@ -3,12 +3,12 @@
 import numpy as np
 import onnx
 import pytest
+from support.onnx_models import original_engine
 from support.ops import Activation
 from support.tables import every
 
 from n2d2py.contracts.functions import Gelu, HardSwish, Mish, Swish
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.reference.engine import original_engine
 from n2d2py.reference.executor import run_graph
 
 F = np.float32

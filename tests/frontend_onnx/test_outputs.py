@@ -7,7 +7,7 @@ import onnx
 import pytest
 from support.e2e_run import compiled_at_once
 from support.errors import refused
-from support.onnx_models import runtime_outputs, text_model
+from support.onnx_models import original_engine, runtime_outputs, text_model
 from support.tables import every
 
 from n2d2py import load_simulator
@@ -15,7 +15,6 @@ from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.passes import fuse
-from n2d2py.reference.engine import original_engine
 from n2d2py.reference.executor import run_graph
 
 pytestmark = pytest.mark.usefixtures("without_report")

@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import onnx
 from support.errors import error_line
-from support.onnx_models import text_forms
+from support.onnx_models import original_engine, text_forms
 from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.reference.executor import run_graph
 
 F = np.float32

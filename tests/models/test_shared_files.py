@@ -11,9 +11,10 @@ from support.programs import need
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 
+from support.onnx_models import original_engine
+
 from n2d2py import load_export, load_simulator
 from n2d2py.cli import main
-from n2d2py.reference.engine import original_engine
 
 MODELS = Path(os.environ.get("N2D2_MODELS", Path(__file__).parents[3] / "shared" / "data" / "models"))
 FILES = sorted(path.name for path in MODELS.glob("*.onnx"))

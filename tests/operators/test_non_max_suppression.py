@@ -7,9 +7,10 @@ import onnx
 import pytest
 from onnx import parser
 from support.errors import error_line
+from support.onnx_models import original_engine
 
 import n2d2py
-from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.reference.executor import run_graph
 
 

@@ -14,6 +14,7 @@ from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node
 from n2d2py.passes import FuseReport, Pass, fuse
+from n2d2py.passes.base import Done
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.statistics import collect
 
@@ -27,24 +28,16 @@ def test_what_only_integers_need(build, integer):
     assert [node.op.kind for node in after.nodes] == ["Activation", "AddConstants" if integer else "ArrayMap"]
 
 
-class Break(Pass):
-    """Writes a wrong operator into the first node."""
-
-    name = "break"
-
-    def match(self, graph, node):
-        return True if isinstance(node.op, Activation) else None
-
-    def rewrite(self, graph, node, found):
-        node.op = Transpose((0, 3, 1, 2))
-        return "broken"
+def write_a_wrong_operator(graph: Graph, node: Node) -> Done:
+    node.op = Transpose((0, 3, 1, 2))
+    return Done("broken")
 
 
 def test_a_pass_that_breaks_the_shapes_is_caught(build):
     b = build(4, 3, 2)
     b.layer("t", Activation(Tanh()))
     with pytest.raises(InternalError, match="t: shape"):
-        Break().run(b.done("t"), FuseReport())
+        Pass("break", "", (Activation,), write_a_wrong_operator).run(b.done("t"), FuseReport())
 
 
 PACKAGE = str(Path(n2d2py.__file__).parent)

@@ -123,4 +123,4 @@ def test_the_widest_rows_of_several_axes(rows, columns, taken):
     nodes = [("Reshape", ["x", "s"], "r"), ("Mul", ["r", "w"], "y")]
     file = node_model(nodes, {"s": np.array([1, 3, 1, rows, columns]), "w": gain}, [1, 3 * gain.size])
     found = fuse(import_onnx(onnx.load_from_string(file)), integer=True)
-    assert ("gains-of-rows" in found[1].counts) == taken
+    assert ("gains-of-arrays" in found[1].counts) == taken

@@ -5,8 +5,8 @@ from support.ops import Activation, Concat, IndexSelect, Reshape
 from support.tables import every
 
 from n2d2py.contracts.functions import Clip
-from n2d2py.passes.layout import RemoveReshape
-from n2d2py.passes.lift_channels import LiftChannels, MergeTake
+from n2d2py.passes.layout import remove_reshape
+from n2d2py.passes.lift_channels import lift_channels, merge_take
 
 
 def shuffle(channels: int, groups: int, pixels: int, first: int = 0, count: int | None = None) -> IndexSelect:
@@ -22,7 +22,7 @@ def test_a_shuffle_of_channels_is_a_take(build, run, kinds):
     b.layer("s", shuffle(6, 2, 6), "flat")
     b.layer("back", Reshape((6, 2, 3)), "s")
     b.layer("last", Activation(Clip(0)), "back")
-    after, _ = run(run(b.done("last"), LiftChannels())[0], RemoveReshape())
+    after, _ = run(run(b.done("last"), lift_channels)[0], remove_reshape)
     after.prune()
     assert kinds(after) == [("r", "Activation"), ("s_channels", "IndexSelect"), ("last", "Activation")]
     assert after.node("s_channels").op == IndexSelect(((0, 3, 1, 4, 2, 5), None, None))
@@ -35,7 +35,7 @@ def test_halves_of_a_shuffle_are_one_take_each(build, run, kinds):
     for name, half in (("a", range(8)), ("b", range(8, 16))):
         b.layer(name, IndexSelect((tuple(half),)), "s")
     b.layer("joined", Concat(), ["b", "a"])
-    after, _ = run(run(b.done("joined"), LiftChannels())[0], MergeTake())
+    after, _ = run(run(b.done("joined"), lift_channels)[0], merge_take)
     after.prune()
     assert [kind for _, kind in kinds(after)] == ["IndexSelect", "IndexSelect", "Concat", "Reshape"]
     assert [n.op.indices[0] for n in after.nodes[:2]] == [(0, 2), (1, 3)] and after.node("joined_channels").op == Concat()
@@ -62,7 +62,7 @@ def test_whole_channels_alone_are_lifted(build, run, positions, channels):
     b = build(4, 2, 2)
     b.layer("flat", Reshape((16,)))
     b.layer("t", IndexSelect((tuple(positions),)), "flat")
-    after, report = run(b.done("t"), LiftChannels())
+    after, report = run(b.done("t"), lift_channels)
     if channels is None:
         assert after.node("t").op.kind == "IndexSelect" and not report.counts
     else:

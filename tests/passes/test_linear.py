@@ -7,8 +7,8 @@ from support.ops import Activation, Affine, BatchNorm, Conv, ElemWise, Fc, Pool,
 from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import Node
 from n2d2py.operators.linear import gain_and_shift, scale_outputs
-from n2d2py.passes.fuse_into import BatchNormToAffine, FuseAffine, FuseBatchNorm
-from n2d2py.passes.gains import MergeGains
+from n2d2py.passes.fuse_into import batch_norm_to_affine, fuse_affine, fuse_batch_norm
+from n2d2py.passes.gains import merge_gains
 
 
 def bn(b, channels):
@@ -33,7 +33,7 @@ def test_batchnorm_into_conv(build, run, kinds, groups):
     b = build(4, 6, 6)
     b.layer("c", Conv(groups=groups, pads=(1, 1, 1, 1)), "x", conv(b, 8, 4 // groups))
     b.layer("n", BatchNorm(), "c", bn(b, 8), Clip(0))
-    after, report = run(b.done("n"), FuseBatchNorm())
+    after, report = run(b.done("n"), fuse_batch_norm)
     assert kinds(after) == [("c", "Conv")] and after.nodes[0].activation == Clip(0)
     assert after.nodes[0].source == ["c", "n"] and after.outputs == ["n"] and after.resolve("c") == "n"
     assert report.counts == {"fuse-batchnorm": 1}
@@ -43,7 +43,7 @@ def test_batchnorm_into_fc(build, run, kinds):
     b = build(5)
     b.layer("f", Fc(), "x", {"weights": b.array(3, 5), "bias": b.array(3)})
     b.layer("n", BatchNorm(), "f", bn(b, 3))
-    assert kinds(run(b.done("n"), FuseBatchNorm())[0]) == [("f", "Fc")]
+    assert kinds(run(b.done("n"), fuse_batch_norm)[0]) == [("f", "Fc")]
 
 
 def test_batchnorm_without_variance_is_exact(build, run):
@@ -51,7 +51,7 @@ def test_batchnorm_without_variance_is_exact(build, run):
     params = bn(b, 4) | {"variance": np.array([0, 1e-20, 0.5, 1], np.float32)}
     b.layer("c", Conv(), "x", conv(b, 4, 4))
     b.layer("n", BatchNorm(1e-5), "c", params)
-    run(b.done("n"), FuseBatchNorm())
+    run(b.done("n"), fuse_batch_norm)
 
 
 def test_tiny_variance_without_epsilon_takes_the_mean_of_the_others(build):
@@ -74,8 +74,8 @@ def test_batchnorm_behind_another_layer_becomes_affine(build, run, run_all, kind
     b.layer("p", Pool("Max", (2, 2)), "x")
     b.layer("n", BatchNorm(), "p", bn(b, 4), Clip(0))
     graph = b.done("n")
-    assert run(graph, FuseBatchNorm())[1].refused
-    after, _ = run(graph, BatchNormToAffine())
+    assert run(graph, fuse_batch_norm)[1].refused
+    after, _ = run(graph, batch_norm_to_affine)
     assert kinds(after) == [("p", "Pool"), ("n", "Affine")] and after.node("n").activation == Clip(0)
 
 
@@ -87,7 +87,7 @@ def test_weights_shared_with_another_layer_are_not_changed(build, run):
     b.layer("d", Conv(), "x", shared)
     b.layer("s", ElemWise("Sum"), ["n", "d"])
     before = shared["weights"].copy()
-    after, _ = run(b.done("s"), FuseBatchNorm())
+    after, _ = run(b.done("s"), fuse_batch_norm)
     assert np.array_equal(shared["weights"], before) and after.node("d").params["weights"] is shared["weights"]
 
 
@@ -108,7 +108,7 @@ def test_affine_of_reshaped_channels(build, run, kinds, dims, left):
     b.layer("c", Conv(pads=(1, 1, 1, 1)), "x", conv(b, 4, 4))
     b.layer("r", Reshape(dims), "c")
     b.layer("a", Affine(), "r", affine(b, dims[0]), Clip(0, 6))
-    after, _ = run(b.done("a"), FuseAffine())
+    after, _ = run(b.done("a"), fuse_affine)
     assert [node.name for node in after.nodes] == left
 
 
@@ -116,14 +116,14 @@ def test_affine_chain_merges(build, run, kinds):
     b = build(4)
     b.layer("m", Affine(), "x", affine(b, 4))
     b.layer("a", Affine(), "m", affine(b, 4))
-    assert kinds(run(b.done("a"), FuseAffine())[0]) == [("m", "Affine")]
+    assert kinds(run(b.done("a"), fuse_affine)[0]) == [("m", "Affine")]
 
 
 def test_neutral_affine_disappears(build, run, kinds):
     b = build(4)
     b.layer("t", Activation(Tanh()), "x")
     b.layer("a", Affine(), "t", {"weights": np.ones(4, np.float32), "bias": np.zeros(4, np.float32)})
-    after, _ = run(b.done("a"), FuseAffine())
+    after, _ = run(b.done("a"), fuse_affine)
     assert kinds(after) == [("t", "Activation")] and after.outputs == ["a"]
 
 
@@ -134,7 +134,7 @@ def test_affine_before_conv(build, run, kinds, groups):
     b.layer("c", Conv(groups=groups), "a", conv(b, 8, 4 // groups))
     b.layer("d", Conv(), "a", conv(b, 8, 4))
     b.layer("s", ElemWise("Sum"), ["c", "d"])
-    after, _ = run(b.done("s"), MergeGains(arrays=False))
+    after, _ = run(b.done("s"), merge_gains)
     assert kinds(after) == [("c", "Conv"), ("d", "Conv"), ("s", "ElemWise")]
 
 
@@ -142,7 +142,7 @@ def test_affine_before_fc_of_an_image(build, run, kinds):
     b = build(4, 3, 2)
     b.layer("a", Affine(), "x", affine(b, 4))
     b.layer("f", Fc(), "a", {"weights": b.array(5, 24), "bias": b.array(5)})
-    assert kinds(run(b.done("f"), MergeGains(arrays=False))[0]) == [("f", "Fc")]
+    assert kinds(run(b.done("f"), merge_gains)[0]) == [("f", "Fc")]
 
 
 def test_affine_before_a_padding_conv_only_without_shift(build, run, kinds):
@@ -150,9 +150,9 @@ def test_affine_before_a_padding_conv_only_without_shift(build, run, kinds):
     b.layer("a", Affine(), "x", affine(b, 4))
     b.layer("c", Conv(pads=(1, 0, 0, 0)), "a", conv(b, 8, 4))
     graph = b.done("c")
-    assert run(graph, MergeGains(arrays=False))[1].refused
+    assert run(graph, merge_gains)[1].refused
     graph.node("a").params["bias"] = np.zeros(4, np.float32)
-    assert kinds(run(graph, MergeGains(arrays=False))[0]) == [("c", "Conv")]
+    assert kinds(run(graph, merge_gains)[0]) == [("c", "Conv")]
 
 
 @pytest.mark.parametrize("scales", [np.array([0.5], np.float32), np.array([0.5, 0.25, 1, 2], np.float32)])

@@ -6,7 +6,7 @@ from support.ops import Activation, Conv, ElemWise, IndexSelect
 
 from n2d2py.contracts.functions import Clip, Sqrt
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.passes.idioms import FuseMagnitude
+from n2d2py.passes.idioms import fuse_magnitude
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
@@ -28,7 +28,7 @@ def test_it_is_one_layer(build, run, run_all, kinds, weights):
     graph = build(8, 3, 4)
     parts(graph, ElemWise("Sum", weights))
     done = graph.done("y")
-    after, _ = run(done, FuseMagnitude())
+    after, _ = run(done, fuse_magnitude)
     assert kinds(after) == [("re", "IndexSelect"), ("im", "IndexSelect"), ("y", "ElemWise")]
     assert after.node("y").op.operation == "EuclideanSum" and after.node("y").inputs == ["re", "im"]
     np.testing.assert_allclose(after.node("y").op.weights, np.sqrt(weights))
@@ -39,7 +39,7 @@ def test_it_is_one_layer(build, run, run_all, kinds, weights):
 def test_what_others_read_stays_beside_it(build, run, kinds):
     graph = build(8, 3, 4)
     parts(graph)
-    assert ("sum", "ElemWise") in kinds(run(graph.done("y", "sum"), FuseMagnitude())[0])
+    assert ("sum", "ElemWise") in kinds(run(graph.done("y", "sum"), fuse_magnitude)[0])
 
 
 @pytest.mark.parametrize("total", [ElemWise("Sum", (1.0, -1.0)), ElemWise("Sum", (), (0.0, 0.25))])
@@ -47,14 +47,14 @@ def test_other_sums_stay(build, total):
     made = build(8, 3, 4)
     parts(made, total)
     graph = made.done("y")
-    found = FuseMagnitude().match(graph, graph.node("y"))
+    found = fuse_magnitude.rule(graph, graph.node("y"))
     assert isinstance(found, str)
 
 
 def test_a_square_that_is_limited_stays(build, run):
     graph = build(8, 3, 4)
     parts(graph, square=Clip(0.0, 2.0))
-    assert run(graph.done("y"), FuseMagnitude())[0].node("y").op.kind == "Activation"
+    assert run(graph.done("y"), fuse_magnitude)[0].node("y").op.kind == "Activation"
 
 
 def test_eight_bits_hold_a_spectrum(build, run_all):
@@ -93,4 +93,4 @@ def test_a_third_power_is_no_square(build, run, kinds, at):
         b.layer(f"{name}2", ElemWise("Prod"), [name] * (3 if at in (None, number) else 2))
     b.layer("sum", ElemWise("Sum"), ["a2", "b2"])
     b.layer("y", Activation(Sqrt()), "sum")
-    assert ("sum", "ElemWise") in kinds(run(b.done("y"), FuseMagnitude())[0])
+    assert ("sum", "ElemWise") in kinds(run(b.done("y"), fuse_magnitude)[0])

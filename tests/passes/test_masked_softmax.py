@@ -8,9 +8,9 @@ from support.tables import every
 
 from n2d2py.contracts.functions import Clip, Softplus
 from n2d2py.graph import Precision
-from n2d2py.passes import fuse
-from n2d2py.passes.idioms import RemoveSoftplusTail
-from n2d2py.passes.masked_softmax import RemoveNanGuard
+from n2d2py.passes import FuseReport, fuse
+from n2d2py.passes.idioms import remove_softplus_tail
+from n2d2py.passes.masked_softmax import remove_nan_guard
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.types.float_fallback import float_layers
 
@@ -143,8 +143,7 @@ def test_only_a_guard_against_what_is_no_number_of_the_softmax_itself_goes(build
     given = ["c" if source is not None else "x", "s"]
     b.layer("w", ArrayMap("Where", (16,), ((16,), (), (16,)), (0, -1, 1)), given, {"operand1": np.zeros(1, np.float32)})
     graph = b.done("w")
-    match = RemoveNanGuard().match(graph, graph.node("w"))
-    assert (not isinstance(match, str | None) and match.output == "s") == (condition == "its own")
+    assert remove_nan_guard.run(graph, FuseReport()) == (condition == "its own")
 
 
 def network(b, op: Softmax):
@@ -188,15 +187,15 @@ def with_tail(b, threshold: float, other: bool = False):
 @pytest.mark.parametrize("threshold", [15.0, 20.0])
 def test_it_disappears(build, run, run_all, kinds, threshold):
     graph = with_tail(build(2, 3, 4), threshold)
-    after, _ = run(graph, RemoveSoftplusTail())
+    after, _ = run(graph, remove_softplus_tail)
     assert kinds(after) == [("plus", "Activation"), ("p", "Reshape"), ("y", "Identity")]
     assert "ArrayMap" not in [kind for _, kind in kinds(run_all(graph, integer=True)[0])]
 
 
 def test_a_low_threshold_stays(build, run):
-    after, report = run(with_tail(build(2, 3, 4), 3.0), RemoveSoftplusTail())
+    after, report = run(with_tail(build(2, 3, 4), 3.0), remove_softplus_tail)
     assert report.refused and after.node("y").op.kind == "ArrayMap"
 
 
 def test_another_tensor_stays(build, run, kinds):
-    assert len(kinds(run(with_tail(build(2, 3, 4), 20.0, other=True), RemoveSoftplusTail())[0])) == 5
+    assert len(kinds(run(with_tail(build(2, 3, 4), 20.0, other=True), remove_softplus_tail)[0])) == 5

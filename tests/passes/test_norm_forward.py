@@ -5,7 +5,7 @@ import pytest
 from support.ops import ArrayMap, ArrayRecurrent, Conv, ElemWise, Fc, IndexSelect, MemoryView, Normalize, Reshape
 from support.tables import every
 
-from n2d2py.passes.gains import MergeGains
+from n2d2py.passes.gains import merge_gains_of_arrays
 
 ROWS, SIZE = 4, 6
 
@@ -46,7 +46,7 @@ TAKEN = {
 @every("reader", TAKEN.values(), ids=TAKEN)
 def test_weights_take_gain_and_shift(build, run, reader):
     b = normed(build)
-    after, report = run(b.done(*reader(b)), MergeGains(arrays=True))
+    after, report = run(b.done(*reader(b)), merge_gains_of_arrays)
     assert len(report.done) == 1 and after.node("n").params == {}
 
 
@@ -65,13 +65,13 @@ LEFT = {
 @every("reader", LEFT.values(), ids=LEFT)
 def test_what_would_change_the_result_stays(build, run, reader):
     b = normed(build)
-    after, report = run(b.done(*reader(b)), MergeGains(arrays=True))
+    after, report = run(b.done(*reader(b)), merge_gains_of_arrays)
     assert set(after.node("n").params) == {"gain", "shift"} and report.refused
 
 
 def test_gains_that_differ_much_stay(build, run):
     b = normed(build, 0.1, 4.0)
-    _, report = run(b.done(convolved(b)), MergeGains(arrays=True))
+    _, report = run(b.done(convolved(b)), merge_gains_of_arrays)
     assert report.refused
 
 
@@ -79,7 +79,7 @@ def test_integer_weights_stay(build, run):
     b = normed(build)
     graph = b.done(convolved(b))
     graph.node("c").params["weight_scales"] = np.ones(5, np.float32)
-    _, report = run(graph, MergeGains(arrays=True))
+    _, report = run(graph, merge_gains_of_arrays)
     assert report.refused
 
 
@@ -113,5 +113,5 @@ def test_recurrent_weights_take_gains(build, run, op, turned):
         steps = tuple(SIZE * step for step in (2, 0, 3, 1))
         tensor = b.layer("t", IndexSelect((steps, tuple(range(SIZE)))), tensor)
     before = recurrent(b, tensor)
-    after, report = run(b.done(before), MergeGains(arrays=True))
+    after, report = run(b.done(before), merge_gains_of_arrays)
     assert len(report.done) == 1 and "g" not in [node.name for node in after.nodes], size

@@ -10,8 +10,8 @@ from support.tables import every
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import Clip
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.passes.array_layers import OuterProduct
-from n2d2py.passes.products import GroupedMatMul, LeftMatMul, MatMulToConv, ProductOperand, ProductResult
+from n2d2py.passes.array_layers import outer_product
+from n2d2py.passes.products import grouped_matmul, left_matmul, matmul_to_conv, product_operand, product_result
 from n2d2py.quant.types.float_fallback import float_layers
 
 CONSTANTS = {
@@ -69,7 +69,7 @@ def products(graph) -> list[tuple[int, float, bool]]:
     ],
 )
 def test_operands(run, body, found):
-    after, _ = run(graph_of(body), ProductOperand())
+    after, _ = run(graph_of(body), product_operand)
     assert products(after) == [found]
 
 
@@ -89,7 +89,7 @@ def test_operands(run, body, found):
     ],
 )
 def test_results(run, body, found):
-    after, _ = run(graph_of(body), ProductResult())
+    after, _ = run(graph_of(body), product_result)
     assert products(after) == [found]
 
 
@@ -99,7 +99,7 @@ def test_a_result_that_others_read_stays(run):
         ("p = MatMul (x, z)\n y = Mul (p, half)", "y p"),
     ):
         before = graph_of(body, outputs)
-        after, _ = run(before, ProductResult())
+        after, _ = run(before, product_result)
         assert products(after) == products(before)
 
 
@@ -123,7 +123,7 @@ def grouped(b, left, right):
 )
 def test_groups_are_a_convolution(build, run, run_all, left, right, groups):
     graph = grouped(build(prod(left)), left, right)
-    after, report = run(graph, GroupedMatMul())
+    after, report = run(graph, grouped_matmul)
     assert not report.refused
     conv = after.node("p")
     assert conv.op.kind == "Conv" and conv.op.groups == groups
@@ -138,12 +138,12 @@ def test_groups_are_a_convolution(build, run, run_all, left, right, groups):
 )
 def test_other_groups_stay(build, run, left, right):
     graph = grouped(build(prod(left)), left, right)
-    assert run(graph, GroupedMatMul())[1].refused
+    assert run(graph, grouped_matmul)[1].refused
 
 
 def test_a_single_row_is_fully_connected(build, run, kinds, run_all):
     graph = grouped(build(7), (1, 1, 7), (1, 7, 4))
-    after, _ = run(graph, MatMulToConv())
+    after, _ = run(graph, matmul_to_conv)
     assert kinds(after) == [("p", "Fc"), ("last", "Activation")]
     fused, _ = run_all(graph, integer=True)
     assert float_layers(fused) == set()
@@ -171,7 +171,7 @@ def test_it_computes_the_same_as_a_convolution(build, run, run_all, kinds, left,
     for dim in right:
         size *= dim
     graph = turned(build(size), left, right)
-    after, report = run(graph, LeftMatMul())
+    after, report = run(graph, left_matmul)
     assert not report.refused
     assert kinds(after) == [
         ("p_operand_image", "MemoryView"),
@@ -189,7 +189,7 @@ def test_it_computes_the_same_as_a_convolution(build, run, run_all, kinds, left,
 
 def test_a_vector_is_not_turned(build, run, run_all, kinds):
     graph = turned(build(7), (5, 7), (7, 1))
-    after, _ = run(graph, LeftMatMul())
+    after, _ = run(graph, left_matmul)
     assert kinds(after) == [("p", "ArrayMatMul"), ("last", "Activation")]
     fused, _ = run_all(graph, integer=True)
     assert fused.node("p").op.kind == "Fc" and float_layers(fused) == set()
@@ -197,7 +197,7 @@ def test_a_vector_is_not_turned(build, run, run_all, kinds):
 
 def test_a_matrix_for_each_product_stays(build, run):
     graph = turned(build(4 * 7 * 3), (4, 5, 7), (4, 7, 3))
-    assert run(graph, LeftMatMul())[1].refused
+    assert run(graph, left_matmul)[1].refused
 
 
 def test_networks_that_come_quantized_keep_it(build, run):
@@ -205,7 +205,7 @@ def test_networks_that_come_quantized_keep_it(build, run):
     b = build(21)
     b.layer("q", Quantize(NumType(8, scale=0.125)), "x")
     b.layer("p", ArrayMatMul((5, 7), (7, 3), (-1, 0)), "q", params={"operand0": b.array(5, 7)})
-    assert run(b.done("p"), LeftMatMul())[1].refused
+    assert run(b.done("p"), left_matmul)[1].refused
 
 
 def repeating(b, dims, shapes, slots=(0, 1), function="Mul"):
@@ -229,7 +229,7 @@ def repeating(b, dims, shapes, slots=(0, 1), function="Mul"):
 )
 def test_operands_that_repeat_each_other(build, run, run_all, dims, shapes, slots):
     graph = repeating(build(6), dims, shapes, slots)
-    after, report = run(graph, OuterProduct())
+    after, report = run(graph, outer_product)
     assert not report.refused and after.node("y").op.kind == "ArrayMatMul"
     fused, _ = run_all(graph, integer=True)
     assert fused.node("y").op.kind == "ArrayMatMul" and float_layers(fused) == set()
@@ -248,7 +248,7 @@ def test_operands_that_repeat_each_other(build, run, run_all, dims, shapes, slot
     ids=["sum", "a line", "equals", "shared behind", "other before", "turned"],
 )
 def test_other_products_stay(build, run, dims, shapes, function):
-    after, report = run(repeating(build(6), dims, shapes, function=function), OuterProduct())
+    after, report = run(repeating(build(6), dims, shapes, function=function), outer_product)
     assert after.node("y").op.kind == "ArrayMap" and not report.done
 
 
@@ -256,5 +256,5 @@ def test_beside_a_layer_without_integers_it_stays(build, run):
     b = build(3)
     b.layer("f", ArrayMap("Sin", (3,), ((3,),), (0,)))
     b.layer("y", ArrayMap("Mul", (3, 3), ((3, 1), (1, 3)), (0, 1)), ["f", "x"])
-    after, report = run(b.done("y"), OuterProduct())
+    after, report = run(b.done("y"), outer_product)
     assert report.refused and after.node("y").op.kind == "ArrayMap"

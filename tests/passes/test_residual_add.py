@@ -11,7 +11,8 @@ from support.tables import every
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRescale
 from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import CHAINS, Aligned, Dequantized, QuantGraph
-from n2d2py.passes.fuse import ChainPass, fuse
+from n2d2py.passes import Pass
+from n2d2py.passes.fuse import chain_pass, fuse
 from n2d2py.passes.integer.residual_add import fusable_pairs, fuse_residual_adds
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph
@@ -117,8 +118,8 @@ MAX = Pool("Max", (2, 3), (1, 2), (0, 1, 1, 0))
 SUM = ElemWise("Sum")
 
 
-def fuse_pool_sum() -> ChainPass:
-    return ChainPass(CHAINS["fuse-pool-sum"])
+def fuse_pool_sum() -> Pass:
+    return chain_pass(CHAINS["fuse-pool-sum"])
 
 
 def pooled(build, pool=MAX, total=SUM, inputs=("p", "t"), activation=None, first=None):

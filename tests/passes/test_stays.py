@@ -8,11 +8,11 @@ from support.tables import every
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.functions import Clip, LeakyRectifier, Tanh
 from n2d2py.contracts.operator import Op
-from n2d2py.passes.fuse_into import FuseActivation, FuseAffine, FuseBatchNorm, FusePadding
-from n2d2py.passes.gains import MergeGains
-from n2d2py.passes.layout import DropSoftmax, MergeTranspose, RemoveIdentity, RemoveReshape, TransposeIntoFc
-from n2d2py.passes.lift_channels import LiftChannels
-from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize
+from n2d2py.passes.fuse_into import fuse_activation, fuse_affine, fuse_batch_norm, fuse_padding
+from n2d2py.passes.gains import merge_gains
+from n2d2py.passes.layout import drop_softmax, merge_transpose, remove_identity, remove_reshape, transpose_into_fc
+from n2d2py.passes.lift_channels import lift_channels
+from n2d2py.passes.quantized import clip_before_quantize, hoist_quantize
 
 IMAGE = (4, 6, 6)
 RELU, TANH, STEPS = ops.Activation(Clip(0)), ops.Activation(Tanh()), ops.Quantize(NumType(8, scale=0.125))
@@ -28,35 +28,35 @@ SIZES = [
     ("f2", ops.Reshape((16,)), "x"),
 ]
 CASES = {
-    "a window of padding": (IMAGE, [("r", RELU, "x"), ("p", ops.Padding((2, 0, 0, 0)), "r"), ("m", ops.Pool("Max", (2, 2)), "p")], "m", FusePadding()),
-    "a crop": (IMAGE, [("p", ops.Padding((-1, 0, 1, 0)), "x"), ("c", ops.Conv(), "p")], "c", FusePadding()),
-    "padding that is an output": (IMAGE, [("p", ops.Padding((1, 0, 1, 0)), "x"), ("c", ops.Conv(), "p")], "c p", FusePadding()),
-    "padding with two readers": (IMAGE, [("p", ops.Padding((1, 0, 1, 0)), "x"), ("c", ops.Conv(), "p"), ("t", TANH, "p")], "c t", FusePadding()),
-    "no clamp": (IMAGE, [CONV, ("t", ops.Activation(LeakyRectifier(0.1)), "c")], "t", FuseActivation()),
-    "what a clamp reads is an output": (IMAGE, [CONV, ("t", RELU, "c")], "t c", FuseActivation()),
-    "a clamp behind a function": (IMAGE, [(*CONV, Tanh()), ("t", RELU, "c")], "t", FuseActivation()),
-    "a clamp of an input": ((4,), [("r", RELU, "x")], "r", FuseActivation()),
-    "a norm behind a clamp": (IMAGE, [(*CONV, Clip(0)), BEHIND], "n", FuseBatchNorm()),
-    "a norm beside another reader": (IMAGE, [CONV, BEHIND, ("t", TANH, "c")], "n t", FuseBatchNorm()),
-    "a norm of an output": (IMAGE, [CONV, BEHIND], "n c", FuseBatchNorm()),
-    "gains before a pool": (IMAGE, [("a", ops.Affine(), "x"), ("p", ops.Pool("Max", (2, 2)), "a")], "p", MergeGains(arrays=False)),
-    "gains before a function": (IMAGE, [("a", ops.Affine(), "x", Tanh()), ("c", ops.Conv(), "a")], "c", MergeGains(arrays=False)),
-    "gains of an input": (IMAGE, [("a", ops.Affine(), "x"), ("c", ops.Conv(), "a")], "c", FuseAffine()),
-    "an input as it is": ((4,), [("i", ops.Identity(), "x")], "i", RemoveIdentity()),
-    "the shape of an output": ((4, 3, 3), [("p", ops.Pool("Average", (3, 3)), "x"), ("r", ops.Reshape((4,)), "p")], "r", RemoveReshape()),
-    "a shape that a reader keeps": ((4, 3, 3), [("r", ops.Reshape((12, 3)), "x"), ("t", TANH, "r")], "t", RemoveReshape()),
-    "a shape that a reader needs": ((4, 9), [("r", ops.Reshape((4, 3, 3)), "x"), ("c", ops.Conv(), "r")], "c", RemoveReshape()),
-    "a transposition": ((4, 3, 2), [TURNED], "t", MergeTranspose()),
-    "a transposition of an output": ((4, 3, 2), [TURNED], "t", TransposeIntoFc()),
-    "a transposition before a clamp": ((4, 3, 2), [TURNED, ("r", ops.Reshape((24,)), "t", Clip(0.0)), ("f", ops.Fc(), "r")], "f", TransposeIntoFc()),
-    "a transposition with two readers": ((4, 3, 2), [*FLAT, ("y", TANH, "r")], "f y", TransposeIntoFc()),
-    "a transposition that is an output": ((4, 3, 2), FLAT, "f r", TransposeIntoFc()),
-    "a moved value with two readers": ((3, 4, 4), POOLED, "q t", HoistQuantize()),
-    "integers that are read without a clamp": ((3, 4, 4), CLAMPED, "r t", ClipBeforeQuantize()),
-    "scores that a function reads": ((8,), [*SCORES, ("y", TANH, "s")], "y", DropSoftmax()),
-    "scores that a layer reads": ((8,), [*SCORES, ("y", ops.Fc(), "s")], "y", DropSoftmax()),
-    "parts of channels": ((4, 2, 2), [("flat", ops.Reshape((16,)), "x"), ("s", ops.IndexSelect((tuple(range(2, 10)),)), "flat")], "s", LiftChannels()),
-    "images of two sizes": ((4, 2, 2), [*SIZES, ("joined", ops.Concat(), "f1 f2")], "joined", LiftChannels()),
+    "a window of padding": (IMAGE, [("r", RELU, "x"), ("p", ops.Padding((2, 0, 0, 0)), "r"), ("m", ops.Pool("Max", (2, 2)), "p")], "m", fuse_padding),
+    "a crop": (IMAGE, [("p", ops.Padding((-1, 0, 1, 0)), "x"), ("c", ops.Conv(), "p")], "c", fuse_padding),
+    "padding that is an output": (IMAGE, [("p", ops.Padding((1, 0, 1, 0)), "x"), ("c", ops.Conv(), "p")], "c p", fuse_padding),
+    "padding with two readers": (IMAGE, [("p", ops.Padding((1, 0, 1, 0)), "x"), ("c", ops.Conv(), "p"), ("t", TANH, "p")], "c t", fuse_padding),
+    "no clamp": (IMAGE, [CONV, ("t", ops.Activation(LeakyRectifier(0.1)), "c")], "t", fuse_activation),
+    "what a clamp reads is an output": (IMAGE, [CONV, ("t", RELU, "c")], "t c", fuse_activation),
+    "a clamp behind a function": (IMAGE, [(*CONV, Tanh()), ("t", RELU, "c")], "t", fuse_activation),
+    "a clamp of an input": ((4,), [("r", RELU, "x")], "r", fuse_activation),
+    "a norm behind a clamp": (IMAGE, [(*CONV, Clip(0)), BEHIND], "n", fuse_batch_norm),
+    "a norm beside another reader": (IMAGE, [CONV, BEHIND, ("t", TANH, "c")], "n t", fuse_batch_norm),
+    "a norm of an output": (IMAGE, [CONV, BEHIND], "n c", fuse_batch_norm),
+    "gains before a pool": (IMAGE, [("a", ops.Affine(), "x"), ("p", ops.Pool("Max", (2, 2)), "a")], "p", merge_gains),
+    "gains before a function": (IMAGE, [("a", ops.Affine(), "x", Tanh()), ("c", ops.Conv(), "a")], "c", merge_gains),
+    "gains of an input": (IMAGE, [("a", ops.Affine(), "x"), ("c", ops.Conv(), "a")], "c", fuse_affine),
+    "an input as it is": ((4,), [("i", ops.Identity(), "x")], "i", remove_identity),
+    "the shape of an output": ((4, 3, 3), [("p", ops.Pool("Average", (3, 3)), "x"), ("r", ops.Reshape((4,)), "p")], "r", remove_reshape),
+    "a shape that a reader keeps": ((4, 3, 3), [("r", ops.Reshape((12, 3)), "x"), ("t", TANH, "r")], "t", remove_reshape),
+    "a shape that a reader needs": ((4, 9), [("r", ops.Reshape((4, 3, 3)), "x"), ("c", ops.Conv(), "r")], "c", remove_reshape),
+    "a transposition": ((4, 3, 2), [TURNED], "t", merge_transpose),
+    "a transposition of an output": ((4, 3, 2), [TURNED], "t", transpose_into_fc),
+    "a transposition before a clamp": ((4, 3, 2), [TURNED, ("r", ops.Reshape((24,)), "t", Clip(0.0)), ("f", ops.Fc(), "r")], "f", transpose_into_fc),
+    "a transposition with two readers": ((4, 3, 2), [*FLAT, ("y", TANH, "r")], "f y", transpose_into_fc),
+    "a transposition that is an output": ((4, 3, 2), FLAT, "f r", transpose_into_fc),
+    "a moved value with two readers": ((3, 4, 4), POOLED, "q t", hoist_quantize),
+    "integers that are read without a clamp": ((3, 4, 4), CLAMPED, "r t", clip_before_quantize),
+    "scores that a function reads": ((8,), [*SCORES, ("y", TANH, "s")], "y", drop_softmax),
+    "scores that a layer reads": ((8,), [*SCORES, ("y", ops.Fc(), "s")], "y", drop_softmax),
+    "parts of channels": ((4, 2, 2), [("flat", ops.Reshape((16,)), "x"), ("s", ops.IndexSelect((tuple(range(2, 10)),)), "flat")], "s", lift_channels),
+    "images of two sizes": ((4, 2, 2), [*SIZES, ("joined", ops.Concat(), "f1 f2")], "joined", lift_channels),
 }  # fmt: skip
 """Shape of the input, layers (name, operator, what they read, activation), outputs, rewrite."""
 

@@ -10,9 +10,9 @@ from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import Graph
 from n2d2py.operators.signs import nonnegative_tensors
 from n2d2py.passes import fuse
-from n2d2py.passes.fuse_into import FuseActivation, FusePadding, RemoveUnlimited, compose
-from n2d2py.passes.layout import MergeTranspose, RemoveIdentity, RemoveReshape
-from n2d2py.passes.products import ConvToFc
+from n2d2py.passes.fuse_into import compose, fuse_activation, fuse_padding, remove_unlimited
+from n2d2py.passes.layout import merge_transpose, remove_identity, remove_reshape
+from n2d2py.passes.products import conv_to_fc
 
 
 def conv(b, outputs, inputs, kernel=3):
@@ -30,7 +30,7 @@ def test_padding_into_conv_and_counting_mean(build, run, kinds):
     b.layer("c", ops.Conv(pads=(1, 1, 1, 1)), "p", conv(b, 4, 4))
     b.layer("m", ops.Pool("Average", (3, 3), (1, 1), (1, 1, 1, 1), True), "p")
     b.layer("s", ops.ElemWise("Sum"), ["c", "m"])
-    after, _ = run(b.done("s"), FusePadding())
+    after, _ = run(b.done("s"), fuse_padding)
     assert kinds(after) == [("c", "Conv"), ("m", "Pool"), ("s", "ElemWise")]
     assert after.node("c").op.pads == after.node("m").op.pads == (2, 1, 3, 4) and after.resolve("p") == "x"
 
@@ -40,11 +40,11 @@ def test_padding_into_a_mean_that_does_not_count(build, run):
     b.layer("p", ops.Padding((1, 0, 2, 3)))
     b.layer("m", ops.Pool("Average", (3, 3), (1, 1), (0, 0, 0, 0), False), "p")
     graph = b.done("m")
-    after, _ = run(graph, FusePadding())
+    after, _ = run(graph, fuse_padding)
     assert after.nodes[0].op == ops.Pool("Average", (3, 3), (1, 1), (1, 0, 2, 3), True)
     graph.node("m").op = ops.Pool("Average", (3, 3), (1, 1), (1, 1, 0, 0), False)
     graph.tensors["m"] = type(graph.tensors["m"])("m", (1, 4, 8, 9))
-    assert run(graph, FusePadding())[1].refused
+    assert run(graph, fuse_padding)[1].refused
 
 
 def test_padding_into_max_pool_of_nonnegative_values_only(build, run, kinds):
@@ -53,9 +53,9 @@ def test_padding_into_max_pool_of_nonnegative_values_only(build, run, kinds):
     b.layer("p", ops.Padding((1, 1, 1, 1)), "r")
     b.layer("m", ops.Pool("Max", (3, 3), (2, 2)), "p")
     graph = b.done("m")
-    assert kinds(run(graph, FusePadding())[0]) == [("r", "Activation"), ("m", "Pool")]
+    assert kinds(run(graph, fuse_padding)[0]) == [("r", "Activation"), ("m", "Pool")]
     graph.node("r").op = ops.Activation(Clip(-1, 1))
-    assert run(graph, FusePadding())[1].refused
+    assert run(graph, fuse_padding)[1].refused
 
 
 def test_known_signs(build):
@@ -84,7 +84,7 @@ def test_clamp_into_the_layer_before(build, run, kinds, layer):
     }[layer]
     b.layer("l", op, ["x", "x"] if layer == "sum" else "x", params)
     b.layer("r", ops.Activation(Clip(0, 0.25)), "l")
-    after, _ = run(b.done("r"), FuseActivation())
+    after, _ = run(b.done("r"), fuse_activation)
     assert kinds(after) == [("l", op.kind)] and after.nodes[0].activation == Clip(0, 0.25) and after.outputs == ["r"]
 
 
@@ -93,7 +93,7 @@ def test_clamp_through_max_pool(build, run, kinds):
     b.layer("c", ops.Conv(), "x", conv(b, 4, 4))
     b.layer("m", ops.Pool("Max", (2, 2), (2, 2)), "c")
     b.layer("r", ops.Activation(Clip(0)), "m")
-    after, _ = run(b.done("r"), FuseActivation())
+    after, _ = run(b.done("r"), fuse_activation)
     assert kinds(after) == [("c", "Conv"), ("m", "Pool")] and after.node("c").activation == Clip(0)
 
 
@@ -101,12 +101,12 @@ def test_clamps_are_composed(build, run, kinds):
     b = build(4, 6, 6)
     b.layer("c", ops.Conv(), "x", conv(b, 4, 4), Clip(-1, 2))
     b.layer("r", ops.Activation(Clip(0, 6)), "c")
-    after, _ = run(b.done("r"), FuseActivation())
+    after, _ = run(b.done("r"), fuse_activation)
     assert after.nodes[0].activation == Clip(0, 2)
     b = build(4)
     b.layer("r", ops.Activation(Clip(0)))
     b.layer("q", ops.Activation(Clip(-3, 1)), "r")
-    assert kinds(run(b.done("q"), FuseActivation())[0]) == [("r", "Activation")]
+    assert kinds(run(b.done("q"), fuse_activation)[0]) == [("r", "Activation")]
 
 
 def test_composition_equals_both_clips():
@@ -122,7 +122,7 @@ def test_unlimited_clip_disappears(build, run, kinds):
     b = build(4)
     b.layer("t", ops.Activation(Tanh()))
     b.layer("u", ops.Activation(Clip()), "t")
-    assert kinds(run(b.done("u"), RemoveUnlimited())[0]) == [("t", "Activation")]
+    assert kinds(run(b.done("u"), remove_unlimited)[0]) == [("t", "Activation")]
 
 
 def test_other_activations_become_layers_for_integers(build, run_all, kinds):
@@ -142,7 +142,7 @@ def test_identity_and_dropout_disappear(build, run, kinds):
     b.layer("i", ops.Identity())
     b.layer("t", ops.Activation(Tanh()), "i")
     b.layer("d", ops.Dropout(), "t")
-    after, _ = run(b.done("d"), RemoveIdentity())
+    after, _ = run(b.done("d"), remove_identity)
     assert kinds(after) == [("t", "Activation")] and after.outputs == ["d"]
     assert after.resolve("i") == "x" and after.resolve("t") == "d" and after.resolve("d") == "d"
 
@@ -152,7 +152,7 @@ def test_identity_of_a_tensor_with_other_readers(build, run, kinds):
     b.layer("t", ops.Activation(Tanh()))
     b.layer("d", ops.Dropout(), "t")
     b.layer("r", ops.Activation(Clip(0)), "t")
-    after, _ = run(b.done("d", "r"), RemoveIdentity())
+    after, _ = run(b.done("d", "r"), remove_identity)
     assert kinds(after) == [("t", "Activation"), ("r", "Activation")] and after.outputs == ["t", "r"]
 
 
@@ -161,7 +161,7 @@ def test_reshape_before_fc_disappears(build, run, kinds):
     b.layer("r", ops.Reshape((12, 2)))
     b.layer("q", ops.Reshape((24,)), "r")
     b.layer("f", ops.Fc(), "q", fc(b, 5, 24))
-    after, _ = run(b.done("f"), RemoveReshape())
+    after, _ = run(b.done("f"), remove_reshape)
     assert kinds(after) == [("f", "Fc")]
 
 
@@ -189,7 +189,7 @@ def test_a_reshape_that_leaves_the_network_is_not_lost(build, run, kinds, output
     b = build(4, 3, 3)
     b.layer("r", ops.Reshape((12, 3)))
     b.layer("q", ops.Reshape((6, 6)), "r")
-    after, _ = run(b.done(*outputs), RemoveReshape())
+    after, _ = run(b.done(*outputs), remove_reshape)
     assert kinds(after) == [(name, "Reshape") for name in reversed(outputs)] and after.outputs == outputs
     assert all(node.inputs == ["x"] for node in after.nodes)
     after.verify()
@@ -210,11 +210,11 @@ def test_transposes_merge_and_transposes_of_vectors_are_reshapes(build, run, kin
     b = build(4, 3, 2)
     b.layer("t", ops.Transpose((0, 2, 3, 1)))
     b.layer("u", ops.Transpose((0, 2, 1, 3)), "t")
-    after, _ = run(b.done("u"), MergeTranspose())
+    after, _ = run(b.done("u"), merge_transpose)
     assert kinds(after) == [("u", "Transpose")] and after.nodes[0].op.perm == (0, 3, 2, 1)
     b = build(4, 1, 1)
     b.layer("t", ops.Transpose((0, 2, 3, 1)))
-    after, _ = run(b.done("t"), MergeTranspose())
+    after, _ = run(b.done("t"), merge_transpose)
     assert after.nodes[0].op == ops.Reshape((1, 1, 4))
 
 
@@ -231,12 +231,12 @@ def test_conv_over_the_whole_input(build, run, kinds):
     b = build(4, 3, 2)
     b.layer("c", ops.Conv(), "x", {"weights": b.array(5, 4, 3, 2), "bias": b.array(5)}, Clip(0))
     b.layer("r", ops.Reshape((5,)), "c")
-    after, _ = run(b.done("r"), ConvToFc())
+    after, _ = run(b.done("r"), conv_to_fc)
     assert kinds(after) == [("c", "Fc")] and after.shape("r") == (1, 5) and after.nodes[0].activation == Clip(0)
     b = build(4, 3, 2)
     b.layer("c", ops.Conv(), "x", conv(b, 5, 4, 1))
     b.layer("r", ops.Reshape((30,)), "c")
-    assert run(b.done("r"), ConvToFc())[1].refused
+    assert run(b.done("r"), conv_to_fc)[1].refused
 
 
 # ---- softmax and the whole list ----------------------------------------------------------------

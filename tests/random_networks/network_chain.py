@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from network_generator import Layer, Spec
+from support.onnx_models import original_engine
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
@@ -21,7 +22,7 @@ from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.quant.observe.compare import first_difference
 from n2d2py.quant.simulator import run_node, simulate
-from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.reference.executor import run_graph
 from n2d2py.stages.calibrate import calibrate_stage
 from n2d2py.stages.compare import edge_samples

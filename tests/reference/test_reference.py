@@ -5,6 +5,7 @@ import onnx
 import pytest
 from support import ops
 from support.errors import error_line
+from support.onnx_models import original_engine
 from support.small_graphs import graph_of
 from support.tables import every
 
@@ -12,7 +13,7 @@ from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Softplus,
 from n2d2py.contracts.reference import onnx_emitter
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node
-from n2d2py.reference.engine import FloatEngine, original_engine, to_onnx
+from n2d2py.reference.engine import FloatEngine, open_session, to_onnx
 from n2d2py.reference.executor import run_graph
 
 RANDOM = np.random.default_rng(0)
@@ -153,7 +154,7 @@ def test_original_file(tmp_path):
     onnx.save(to_onnx(graph), path)
     np.testing.assert_array_equal(original_engine(path).run(x)["c"], FloatEngine(graph).run(x)["c"])
     path.write_bytes(b"no model")
-    assert "N2D2-E321" in error_line(original_engine, path)
+    assert "N2D2-E321" in error_line(open_session, str(path), path)
 
 
 NUMBERS = (-1.0, 0.0, 1.0, 2.0, -0.5)

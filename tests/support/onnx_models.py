@@ -15,7 +15,7 @@ from n2d2py.graph import Graph, Precision, QuantGraph
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import observe, prepare, quantize_observed
 from n2d2py.quant.simulator import quantize_inputs, simulate
-from n2d2py.reference.engine import FloatEngine
+from n2d2py.reference.engine import FloatEngine, open_session
 
 
 def shapes(text: str) -> dict[str, object]:
@@ -143,6 +143,27 @@ def runtime_outputs(
     parts = [{name: x[at : at + batch] for name, x in feeds.items()} for at in range(0, count, batch)] if batch else [feeds]
     results = [session.run(None, part) for part in parts]
     return [np.concatenate(each) for each in zip(*results, strict=True)] if batch else results[0]
+
+
+class original_engine:
+    """An unchanged ONNX file on ONNX Runtime, as exports to ONNX run it; a fixed batch runs in its size."""
+
+    def __init__(self, path: str | Path):
+        self._session = open_session(str(path), path, 2)
+        self.outputs = [value.name for value in self._session.get_outputs()]
+
+    def run(self, feeds: np.ndarray | Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The values by output, of a batch in the layout of the file."""
+        inputs = self._session.get_inputs()
+        feeds = feeds if isinstance(feeds, Mapping) else {inputs[0].name: feeds}
+        cast = {
+            each.name: feeds[each.name].astype(np.float32 if each.type == "tensor(float)" else feeds[each.name].dtype)
+            for each in inputs
+        }
+        count, first = len(cast[inputs[0].name]), inputs[0].shape
+        step = first[0] if first and isinstance(first[0], int) else count
+        parts = [self._session.run(None, {name: x[at : at + step] for name, x in cast.items()}) for at in range(0, count, step)]
+        return {name: np.concatenate(values) for name, values in zip(self.outputs, zip(*parts, strict=True), strict=True)}
 
 
 def onnx_results(file: bytes, x: np.ndarray) -> np.ndarray:

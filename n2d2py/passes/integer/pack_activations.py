@@ -12,7 +12,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import chain, count
 
-from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, Shape, elements
 from n2d2py.memory.access import Overlay, access_of
 from n2d2py.operators.packed_channels import PACKED, PackChannels, UnpackChannels, packed_bits, packed_bytes
@@ -78,6 +77,7 @@ def pack_activations(graph: QuantGraph, names: Collection[str]) -> QuantGraph:
     if not names:
         return graph
     tensors, layers = dict(graph.tensors), {node.name for node in graph.nodes}
+    widths = {name: bits for name in names if (bits := packed_bits(graph.type(name))) is not None}
     nodes: list[QuantNode] = []
     packed: dict[str, str] = {}
     unpacked: dict[str, str] = {}
@@ -91,7 +91,7 @@ def pack_activations(graph: QuantGraph, names: Collection[str]) -> QuantGraph:
         nodes.append(QuantNode(tensor.name, op, [source], [tensor.name], location=neighbour.location))
 
     def pack(name: str, node: QuantNode) -> None:
-        tensor, bits = graph.tensors[name], _bits(graph, name)
+        tensor, bits = graph.tensors[name], widths[name]
         packed[name] = fresh(f"{name}.packed")
         result = QuantTensor(packed[name], _packed_shape(tensor, bits), PACKED)
         add(node, PackChannels(bits, tensor.type.qmin), name, result)
@@ -99,7 +99,7 @@ def pack_activations(graph: QuantGraph, names: Collection[str]) -> QuantGraph:
     def unpack(name: str, reader: QuantNode) -> str:
         tensor, result = graph.tensors[name], fresh(f"{name}.for.{reader.name}")
         unpacked[result] = name
-        op = UnpackChannels(_bits(graph, name), tensor.type.qmin, tensor.shape[1])
+        op = UnpackChannels(widths[name], tensor.type.qmin, tensor.shape[1])
         add(reader, op, packed[name], replace(tensor, name=result))
         return result
 
@@ -111,10 +111,3 @@ def pack_activations(graph: QuantGraph, names: Collection[str]) -> QuantGraph:
                 pack(name, node)
     originals = {name: original for original, name in packed.items()}
     return replace(graph, tensors=tensors, nodes=nodes, unpacked=unpacked, packed=originals)
-
-
-def _bits(graph: QuantGraph, name: str) -> int:
-    bits = packed_bits(graph.type(name))
-    if bits is None:
-        raise InternalError(f"{name} has more than 4 bits")
-    return bits

@@ -11,7 +11,7 @@ squared error there. All corrections are dropped if the outputs of the network a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from n2d2py.quant.quantize import form_layer, layer_types, typed_graph
 from n2d2py.quant.types.choose import TensorTypes, shared_tensors
 from n2d2py.quant.types.dynamic_range import coarse_tensors
 from n2d2py.quant.weights.narrow import has_narrow
-from n2d2py.quant.weights.rounding import CachedRounding, CompensatedRounding
+from n2d2py.quant.weights.rounding import CompensatedRounding
 
 _EVERY = 3
 """One of so many samples is held out."""
@@ -46,42 +46,38 @@ _GAIN = 0.99
 """A range changes only if the squared error falls below this share."""
 
 
-@dataclass(frozen=True)
-class Corrected:
-    """The types of all tensors, and by name the layers whose integers were formed for the least error of their outputs."""
-
-    types: TensorTypes
-    layers: Mapping[str, QuantNode] = field(default_factory=dict)
+Layers = Mapping[str, QuantNode]
+"""Layers by name, whose integers were formed for the least error of their outputs."""
 
 
-def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions) -> Corrected:
-    """Round the weights of each layer, correct its bias and choose its range again, as the options request.
+def correct(
+    graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions
+) -> tuple[TensorTypes, Layers]:
+    """Round the weights of each layer, correct its bias and choose its range again, as the options request; return the types of
+    all tensors, and the layers.
 
     Without samples nothing is corrected. The same applies after a layer without integers, which `form_integers` refuses.
     """
     if not samples or not options.needs_samples:
-        return Corrected(types)
+        return types, {}
 
-    def run(
-        batches: Sequence[np.ndarray], holdout: Sequence[np.ndarray], only: frozenset[str] | None
-    ) -> tuple[Corrected, _Biases]:
-        biases = _Biases(graph, typed_graph(graph, types, options), holdout, only)
-        return _pass(graph, types, batches, options, biases), biases
-
+    typed = typed_graph(graph, types, options)
     if not options.correct_bias:
-        return run(samples, [], frozenset())[0]
+        return _pass(graph, types, samples, options, _Biases(graph, typed, [], frozenset()))
     fitted, holdout = split(samples)
-    result, biases = run(fitted, holdout, None)
+    biases = _Biases(graph, typed, holdout, None)
+    chosen, layers = _pass(graph, types, fitted, options, biases)
     corrected = biases.result()
     if holdout and sum(len(batch) for batch in fitted) < _ENOUGH:
         log.detail("corrected again on all %d stimuli", sum(len(batch) for batch in samples))
-        result, second = run(samples, [], frozenset(corrected.shifts))
-        corrected = replace(corrected, shifts=second.shifts)
+        biases = _Biases(graph, typed, [], frozenset(corrected.shifts))
+        chosen, layers = _pass(graph, types, samples, options, biases)
+        corrected = replace(corrected, shifts=biases.shifts)
     elif not corrected.used:
-        result = Corrected(result.types, {**result.layers, **biases.plain})
+        layers = {**layers, **biases.plain}
     log.notice("%s", corrected.line())
     log.detail("biases corrected: %s; not: %s", ", ".join(corrected.kept), ", ".join(corrected.dropped))
-    return Corrected(replace(result.types, biases=corrected), result.layers)
+    return replace(chosen, biases=corrected), layers
 
 
 def split(samples: Sequence[np.ndarray]) -> tuple[Sequence[np.ndarray], Sequence[np.ndarray]]:
@@ -101,7 +97,9 @@ def split(samples: Sequence[np.ndarray]) -> tuple[Sequence[np.ndarray], Sequence
     return first, second
 
 
-def _pass(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, biases: _Biases) -> Corrected:
+def _pass(
+    graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, biases: _Biases
+) -> tuple[TensorTypes, Layers]:
     types = replace(types, types=dict(types.types), thresholds=dict(types.thresholds), biases=None)
     typed = typed_graph(graph, types, options)
     refinable = refinable_tensors(graph, types) if options.sequential else {}
@@ -121,7 +119,7 @@ def _pass(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], optio
             break
         run.forget()
         biases.finish(node)
-    return Corrected(types, layers)
+    return types, layers
 
 
 class _Biases:
@@ -200,7 +198,7 @@ def _with_rounding(node: Node, layer: LayerTypes, run: LayerwiseRun, narrow: boo
     if not (layer.options.adaptive_rounding and has_moments(node)):
         return layer
     rounding = CompensatedRounding(run.moments(node, narrow))
-    return replace(layer, rounding=CachedRounding(rounding), ranging=rounding.magnitudes)
+    return replace(layer, rounding=rounding, ranging=rounding.magnitudes)
 
 
 def _corrected(node: Node, layer: LayerTypes | None, run: LayerwiseRun, biases: _Biases, narrow: bool) -> QuantNode:

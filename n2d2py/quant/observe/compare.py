@@ -125,7 +125,8 @@ class Accumulator:
     def __init__(self, layer: str, tensor: str, kind: NumType, merged: tuple[str, ...] = ()):
         self.layer, self.tensor, self.type = layer, tensor, kind
         self._found = LayerComparison(layer, tensor, merged=merged)
-        self._signal = self._power = self._cross = self._error = self._alone_power = 0.0
+        self._sums = np.zeros(4)
+        self._alone_power = 0.0
         self._saturated = self._count = self._stimuli = 0
 
     @np.errstate(invalid="ignore", over="ignore")  # NaN and infinities of a network make NaN figures
@@ -140,11 +141,9 @@ class Accumulator:
         """Add a batch (n, ...) of float values, stored values and, if run, compiled and isolated stored values."""
         found, exact = self._found, np.asarray(real, np.float64)
         restored = self.type.dequantize(stored).astype(np.float64)
-        self._signal += float(np.sum(exact * exact))
-        self._power += float(np.sum(restored * restored))
-        self._cross += float(np.sum(exact * restored))
-        self._error += float(np.sum((exact - restored) ** 2))
-        found.max_error = float(np.maximum(found.max_error, np.max(np.abs(exact - restored), initial=0.0)))
+        error = exact - restored
+        self._sums += [np.sum(exact * exact), np.sum(restored * restored), np.sum(exact * restored), np.sum(error**2)]
+        found.max_error = float(np.maximum(found.max_error, np.max(np.abs(error), initial=0.0)))
         if not (self.type.is_float or self.type.plain):
             lowest = (stored <= self.type.qmin) if self.type.signed else False
             self._saturated += int(np.count_nonzero((stored >= self.type.qmax) | lowest))
@@ -189,13 +188,13 @@ class Accumulator:
 
     def result(self) -> LayerComparison:
         """Return the comparison over all batches."""
-        found = self._found
-        found.sqnr_db = decibels(self._signal, self._error)
+        found, (signal, power, cross, error) = self._found, self._sums
+        found.sqnr_db = decibels(signal, error)
         with np.errstate(invalid="ignore"):
-            norm = np.sqrt(self._signal * self._power)
-            found.cosine = float(1.0 if self._error == 0 else 0.0 if norm == 0 else self._cross / norm)
+            norm = np.sqrt(signal * power)
+            found.cosine = float(1.0 if error == 0 else 0.0 if norm == 0 else cross / norm)
         found.saturated = self._saturated / max(self._count, 1)
-        found.alone_db = None if found.alone_error is None else decibels(self._signal, self._alone_power)
+        found.alone_db = None if found.alone_error is None else decibels(signal, self._alone_power)
         found.unused = found.levels.unused if found.levels else 0.0
         return found
 

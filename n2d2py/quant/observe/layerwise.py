@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import UserDict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from tempfile import TemporaryFile
-from threading import Lock
-from typing import Any
 
 import numpy as np
 
@@ -34,39 +33,15 @@ _SPILLED = 1 << 23
 """Bytes from which on a tensor is written to a file."""
 
 
-class SpilledTensors(UserDict[str, Any]):
-    """Tensors by name. Each access to one of at least `_SPILLED` bytes reads it from its file, which goes with its last owner."""
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        found = self.data[name]
-        return found.read() if isinstance(found, _File) else found
+class SpilledTensors(UserDict[str, np.ndarray]):
+    """Tensors by name. One of at least `_SPILLED` bytes is in a file, which goes with its last owner."""
 
     def __setitem__(self, name: str, tensor: np.ndarray) -> None:
-        self.data.pop(name, None)
-        try:
-            self.data[name] = tensor if tensor.nbytes < _SPILLED else _File(tensor)
-        except OSError:  # no room for temporary files
-            self.data[name] = tensor
-
-    def copy(self) -> SpilledTensors:
-        """Return another mapping of the same tensors, with the same files."""
-        other = SpilledTensors()
-        other.data = dict(self.data)
-        return other
-
-
-class _File:
-    """A tensor in a temporary file; threads may share it."""
-
-    def __init__(self, tensor: np.ndarray):
-        self._lock, self._shape, self._type = Lock(), tensor.shape, tensor.dtype
-        self._file = TemporaryFile(prefix="n2d2py-")  # noqa: SIM115  closed with its last owner
-        np.ascontiguousarray(tensor).tofile(self._file)
-
-    def read(self) -> np.ndarray:
-        with self._lock:
-            self._file.seek(0)
-            return np.fromfile(self._file, self._type).reshape(self._shape)
+        self.data[name] = tensor
+        if tensor.nbytes >= _SPILLED and not isinstance(tensor, np.memmap):
+            with suppress(OSError), TemporaryFile(prefix="n2d2py-") as file:  # there may be no room for it
+                np.ascontiguousarray(tensor).tofile(file)
+                self.data[name] = np.memmap(file, tensor.dtype, "r", shape=tensor.shape)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -71,21 +71,17 @@ def layer_losses(
 _CAUSES = ("inputs", "weights", "bias correction", "output", "clipping")
 
 
+@dataclass
 class _Sums:
-    """Sums of one layer over batches; `shift`: its bias correction (C)."""
+    """Sums of one layer over batches, and its error by cause; `shift`: its bias correction (C)."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        quantized: QuantGraph,
-        node: QuantNode,
-        weights: Mapping[str, np.ndarray] | None,
-        shift: np.ndarray | None,
-    ) -> None:
-        self.graph, self.quantized, self.node, self.weights, self.shift = graph, quantized, node, weights, shift
-        self.error = self.power = 0.0
-        self.count = self.same = self.stimuli = self.clipped = self.stored = 0
-        self.parts: Counter = Counter(dict.fromkeys(_CAUSES, 0.0))
+    graph: Graph
+    quantized: QuantGraph
+    node: QuantNode
+    weights: Mapping[str, np.ndarray] | None
+    shift: np.ndarray | None
+    sums: Counter = field(default_factory=Counter)
+    parts: Counter = field(default_factory=lambda: Counter(dict.fromkeys(_CAUSES, 0.0)))
 
     def add(self, real: dict[str, np.ndarray]) -> None:
         node, kind = self.node, self.quantized.type(self.node.output)
@@ -94,14 +90,13 @@ class _Sums:
         outputs = Tail(self.graph, [node.output]).outputs({**real, node.output: restored})
         for name, values in outputs.items():
             error = values.astype(np.float64) - real[name]
-            self.error += float(np.abs(error).sum())
-            self.power += float((np.square(error) * (1.0 if self.weights is None else self.weights.get(name, 0.0))).sum())
-            self.count += error.size
+            weights = 1.0 if self.weights is None else self.weights.get(name, 0.0)
+            power = float((np.square(error) * weights).sum())
+            self.sums.update({"error": float(np.abs(error).sum()), "power": power, "count": error.size})
         first, expected = (values[self.graph.outputs[0]].reshape(len(stored), -1) for values in (outputs, real))
-        self.same += int(np.count_nonzero(first.argmax(axis=1) == expected.argmax(axis=1)))
-        self.stimuli += len(stored)
-        self.clipped += int(np.count_nonzero(np.abs(real[node.output]) > kind.scale * (kind.qmax + 0.5)))
-        self.stored += stored.size
+        same = int(np.count_nonzero(first.argmax(axis=1) == expected.argmax(axis=1)))
+        clipped = int(np.count_nonzero(np.abs(real[node.output]) > kind.scale * (kind.qmax + 0.5)))
+        self.sums.update(same=same, stimuli=len(stored), clipped=clipped, stored=stored.size)
         self.parts.update(self._error_parts(real, restored))
 
     def _error_parts(self, real: dict[str, np.ndarray], restored: np.ndarray) -> dict[str, float]:
@@ -129,7 +124,7 @@ class _Sums:
         node, weights, weight_bits = self.node, self.node.params.get("weights"), 0
         if weights is not None:
             weight_bits = self.graph.precision(self.graph.node(node.name)).weight_bits or 8 * weights.dtype.itemsize
-        shares = self.error / self.count, self.power / self.count, self.same / self.stimuli
-        cause = max(self.parts, key=lambda part: self.parts[part])
+        sums, cause = self.sums, max(self.parts, key=lambda part: self.parts[part])
+        shares = sums["error"] / sums["count"], sums["power"] / sums["count"], sums["same"] / sums["stimuli"]
         bits = min(self.quantized.type(name).bits for name in (*node.inputs, node.output))
-        return LayerLoss(node.name, node.op.kind, *shares, cause, self.clipped / self.stored, bits, weight_bits)
+        return LayerLoss(node.name, node.op.kind, *shares, cause, sums["clipped"] / sums["stored"], bits, weight_bits)

@@ -12,17 +12,18 @@ from n2d2py.arithmetic.histogram import LEAST_RANGE, Histogram
 from n2d2py.arithmetic.thresholds import activation_threshold
 from n2d2py.contracts.functions import FUNCTIONS, ChannelClip, Clip, Tanh
 from n2d2py.contracts.quant.options import QuantOptions
+from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.operators import Activation, ArrayRecurrent, Pool, Softmax, is_real_concat
 from n2d2py.operators.signs import nonnegative_tensors
 from n2d2py.quant.observe.corrections import BiasCorrections
 from n2d2py.quant.types import widths
-from n2d2py.quant.types.concat import CoarseConcat, choose_concat_types, fill_values, widen_to_fills
+from n2d2py.quant.types.concat import choose_concat_types, fill_values, widen_to_fills
 from n2d2py.quant.types.dynamic_range import coarse_tensors, is_magnitude, spectrum_tensors
 from n2d2py.quant.types.float_fallback import float_tensors
 from n2d2py.quant.types.float_inputs import is_requantized_input, needs_16_bits, would_clip
 from n2d2py.quant.types.ranges import finer_type, least_error_type
-from n2d2py.quant.types.recurrent_states import StateRanges, StateTypes, recurrent_range
+from n2d2py.quant.types.recurrent_states import States, recurrent_range
 
 InputRanges = Mapping[str, tuple[float, float] | None]
 """Known value range by input; None if it is calibrated."""
@@ -37,7 +38,7 @@ class TensorTypes:
 
     Attributes:
         thresholds: clipping threshold of each calibrated tensor, a real number.
-        coarse: Concats and fill values that get too few integer steps.
+        coarse: warnings about Concats (W505) and fill values (W506) that get too few integer steps.
         biases: result of the bias correction; None without correction.
         cells: range of the cell states, by the output of the recurrent layer.
         rules: name of the rule in `RULES` that chose the type, by tensor.
@@ -45,7 +46,7 @@ class TensorTypes:
 
     types: dict[str, NumType]
     thresholds: dict[str, float]
-    coarse: tuple[CoarseConcat, ...] = ()
+    coarse: tuple[N2D2Error, ...] = ()
     biases: BiasCorrections | None = None
     cells: Mapping[str, float] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
@@ -125,21 +126,20 @@ class _Facts:
 
     Attributes:
         source: for each quantized tensor, the tensor that its integers are copied from.
-        states, state_ranges: types and ranges of recurrent states.
+        states: types and ranges of recurrent states.
         real: tensors in floating point.
         positive: tensors that cannot be negative; empty if unsigned types are off.
         final: tensors whose integers are an output of the network.
         declared: types that the file of the network declares for its inputs.
         padding, readers: by tensor, the layers that pad it with a constant, and the layers that compute with it.
         types: the types chosen so far. Tensors of plain integers have theirs from the start.
-        coarse: fill values far outside the range of the tensor that they pad.
+        coarse: warnings about fill values far outside the range of the tensor that they pad.
     """
 
     def __init__(self, graph: Graph, histograms: Mapping[str, Histogram], ranges: InputRanges, options: QuantOptions):
         self.graph, self.histograms, self.ranges, self.options = graph, histograms, ranges, options
         self.source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
-        self.states = StateTypes.of(graph, self.source)
-        self.state_ranges = StateRanges.of(graph, self.source, histograms)
+        self.states = States(graph, self.source, histograms)
         self.final = {self.source[name] for name in graph.outputs if name in self.source}
         self.readers = _computing_consumers(graph, self.source)
         if options.bits == 8:
@@ -147,7 +147,7 @@ class _Facts:
         lowest = {name: histogram.minimum for name, histogram in histograms.items()}  # states in floating point have none
         lowest |= {name: interval[0] for name, interval in ranges.items() if interval is not None}
         # samples may begin with zeros only
-        lowest |= {name: -np.inf for name in self.state_ranges.tensors if ranges.get(name) is None}
+        lowest |= {name: -np.inf for name in self.states.tensors if ranges.get(name) is None}
         inputs = {name for name in graph.inputs if not graph.kind(name) and lowest.get(name, -1) >= 0}
         ports = zip(graph.user_inputs, graph.user_input_ports, strict=True)
         self.real = float_tensors(graph)
@@ -155,7 +155,7 @@ class _Facts:
         self.declared = {name: port.type for name, port in ports if port.type is not None}
         self.padding = fill_values(graph, self.source)
         self.types = {name: plain_type(tensor.kind) for name, tensor in graph.tensors.items() if tensor.kind}
-        self.coarse: list[CoarseConcat] = []
+        self.coarse: list[N2D2Error] = []
 
     def _tensors_of_16_bits(self) -> frozenset[str]:
         """Return the tensors with 16 bits in an 8-bit network: spectra, divisors, states, spoiled outputs, asked inputs."""
@@ -166,18 +166,11 @@ class _Facts:
         decoding: frozenset[str] = frozenset()
         if options.wide_concats and options.output_bits != 8:
             decoding = widths.decoding_tensors(graph, spoiled) - self.final | widths.averaged_tensors(graph)
+        asked_inputs = set(graph.inputs) - set(graph.state_inputs) if options.input_asked else ()
         # states that the application feeds back accumulate errors like internal states
-        ends = {*graph.inputs, *self.final}
-        asked_inputs = set(graph.inputs) - set(graph.state_inputs) if options.input_asked else frozenset()
-        return (
-            self.states.wide
-            | spectra
-            | decoding
-            | {self.source[name] for name in spoiled}
-            | asked_inputs
-            | ends.intersection(self.state_ranges.tensors)
-            | self.state_ranges.changed
-        )
+        fed_back = {*graph.inputs, *self.final}.intersection(self.states.tensors)
+        outputs = {self.source[name] for name in spoiled}
+        return frozenset(spectra).union(decoding, outputs, asked_inputs, fed_back, self.states.wide, self.states.changed)
 
     def _is_spoiled(self, output: str) -> bool:
         origin = self.source.get(output)
@@ -275,10 +268,10 @@ def _sixteen_bit_type(facts: _Facts, name: str) -> NumType | None:
     kind, producer = facts.kind(name), facts.graph.producer(name)
     if kind.bits != 16:
         return None
-    histogram, state = facts.histograms[_tensor_of_histogram(facts.graph, name)], facts.state_ranges.tensors.get(name)
+    histogram, state = facts.histograms[_tensor_of_histogram(facts.graph, name)], facts.states.tensors.get(name)
     largest = max(histogram.largest, state or 0.0)
     headroom = histogram.headroom(_HEADROOM) if state is None and name not in facts.states.wide else _HEADROOM
-    limit = 1.0 if name in facts.state_ranges.hidden and largest <= 1 else headroom * largest or 1.0
+    limit = 1.0 if name in facts.states.hidden and largest <= 1 else headroom * largest or 1.0
     limit = recurrent_range(producer, limit) if name in facts.states.wide else limit
     return facts.scaled(name, kind, min(limit, 1.0) if _is_softmax_output(producer) else limit)
 
@@ -292,7 +285,7 @@ def _calibrated_type(facts: _Facts, name: str) -> NumType:
     clipping = "None" if producer is None else options.act_clipping  # inputs may be bytes, which one step holds exactly
     expected = histogram if producer is None else histogram.expected(_activation_limit(producer))
     threshold = activation_threshold(expected if clipping == "MSE" else histogram, clipping, kind.qmax, options.quantile)
-    known = histogram.largest if whole else facts.state_ranges.tensors.get(name, 0.0)
+    known = histogram.largest if whole else facts.states.tensors.get(name, 0.0)
     symmetric = facts.scaled(name, kind, max(threshold, known))
     limited = producer is not None and isinstance(producer.activation, ChannelClip)
     if (whole and not is_end) or limited or facts.padding.get(name) or not histogram.largest:
@@ -336,5 +329,5 @@ def choose_types(graph: Graph, histograms: Mapping[str, Histogram], ranges: Inpu
     if options.full_range:
         signed = {name: kind for name, kind in types.items() if kind.signed and not (kind.is_float or kind.plain)}
         types |= {name: replace(kind, full=True) for name, kind in signed.items()}
-    cells = {name: _HEADROOM * cell for name, cell in facts.state_ranges.cells.items()}
+    cells = {name: _HEADROOM * cell for name, cell in facts.states.cells.items()}
     return TensorTypes(types, thresholds, tuple(coarse), cells=cells, rules=rules)

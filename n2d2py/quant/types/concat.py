@@ -7,15 +7,14 @@ weights multiply its output: 16-bit products are slower. In that case a warning 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.histogram import Histogram
 from n2d2py.contracts.quant.options import QuantOptions
-from n2d2py.errors import Location
+from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.operators import Conv, Deconv, Fc, IndexSelect, is_real_concat
 from n2d2py.quant.types.ranges import finer_type
@@ -34,23 +33,6 @@ _FARTHEST_FILL = 8
 """A fill value above this multiple of the tensor's range is clipped instead of widening the range."""
 
 
-@dataclass(frozen=True)
-class CoarseConcat:
-    """A Concat (W505) or padding (W506) with a scale too coarse for an input; `what`: its name, `remedy`: advice."""
-
-    code: str
-    layer: str
-    what: str
-    remedy: str
-    location: Location | str | None
-
-
-def warn_about_coarse_concats(concats: Iterable[CoarseConcat]) -> None:
-    """Print W505 or W506 for each."""
-    for one in concats:
-        log.warning(one.code, f"layer '{one.layer}' {one.what}", where=one.location, remedy=one.remedy)
-
-
 def fill_values(graph: Graph, source: Mapping[str, str]) -> dict[str, list[Node]]:
     """Return, by computed tensor, the layers that pad it with a nonzero constant."""
     pads_by_tensor: dict[str, list[Node]] = {}
@@ -61,17 +43,17 @@ def fill_values(graph: Graph, source: Mapping[str, str]) -> dict[str, list[Node]
     return pads_by_tensor
 
 
-def widen_to_fills(threshold: float, padding: Iterable[Node]) -> tuple[float, list[CoarseConcat]]:
-    """Return the threshold widened to the fill values of `padding`, and the fill values that are clipped instead."""
+def widen_to_fills(threshold: float, padding: Iterable[Node]) -> tuple[float, list[N2D2Error]]:
+    """Return the threshold widened to the fill values of `padding`, and a warning (W506) for each that is clipped instead."""
     widest, beyond = threshold, []
     for node in padding:
         fill = node.op.fill
         if abs(fill) < _FARTHEST_FILL * threshold:
             widest = max(widest, abs(fill))
         else:
-            what = f"pads with {fill:g} a tensor that reaches {threshold:.4g}: in integers the value is {np.sign(fill) * widest:.4g}"
+            what = f"layer '{node.name}' pads with {fill:g} a tensor that reaches {threshold:.4g}: in integers the value is {np.sign(fill) * widest:.4g}"
             remedy = "pad with a value near the range of the tensor, or set Quantize=0 for the layer"
-            beyond.append(CoarseConcat("W506", node.name, what, remedy, node.location))
+            beyond.append(N2D2Error("W506", what, where=node.location, remedy=remedy))
     return widest, beyond
 
 
@@ -82,12 +64,12 @@ def choose_concat_types(
     positive: set[str],
     seen: Mapping[str, Histogram],
     options: QuantOptions,
-) -> list[CoarseConcat]:
+) -> list[N2D2Error]:
     """Give each Concat the widest range of its inputs, and the same type to inputs of a similar range.
 
     `seen` holds the histograms of tensors. An 8-bit Concat does not inherit the headroom of 16-bit inputs. A network
     output whose inputs differ widely in range has no headroom, which would cost steps of the narrowest input. If it holds
-    scores, no step crosses one half. Returns the Concats that remain too coarse for one of their inputs.
+    scores, no step crosses one half. Returns a warning (W505) for each Concat that remains too coarse for one of its inputs.
     """
     peaks = {name: histogram.largest for name, histogram in seen.items()}
     coarse, zero = [], {name for name, largest in peaks.items() if largest == 0}
@@ -163,13 +145,13 @@ def _may_widen(graph: Graph, copies: list[str], options: QuantOptions) -> bool:
     return not any(isinstance(reader.op, (Conv, Deconv, Fc)) for name in copies for reader in graph.consumers(name))
 
 
-def _describe_coarse(node: Node, kind: NumType, magnitudes: Mapping[str, float], zero: set[str]) -> CoarseConcat:
+def _describe_coarse(node: Node, kind: NumType, magnitudes: Mapping[str, float], zero: set[str]) -> N2D2Error:
     widest = max(magnitudes, key=lambda name: magnitudes[name])
     least = min((name for name in magnitudes if name not in zero), key=lambda name: magnitudes[name])
     step = magnitudes[widest] / kind.qmax
     what = (
-        f"joins in {kind.bits} bits ranges that differ by a factor of {magnitudes[widest] / magnitudes[least]:.3g}: "
+        f"layer '{node.name}' joins in {kind.bits} bits ranges that differ by a factor of {magnitudes[widest] / magnitudes[least]:.3g}: "
         f"'{widest}' reaches {magnitudes[widest]:.4g}, '{least}' {magnitudes[least]:.4g}, which is {magnitudes[least] / step:.3g} steps"
     )
     remedy = "set Quantize=0 for it" if kind.bits == 16 else "set QuantBits=16 or Quantize=0 for it"
-    return CoarseConcat("W505", node.name, what, f"{remedy}, or keep the tensors apart", node.location)
+    return N2D2Error("W505", what, where=node.location, remedy=f"{remedy}, or keep the tensors apart")

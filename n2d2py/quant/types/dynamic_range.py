@@ -189,21 +189,18 @@ def coarse_tensors(graph: Graph) -> set[str]:
 
     `graph` has its conversions.
     """
+
+    def is_moved(node: Node) -> bool:
+        return node.op.moves_values and node.output not in graph.outputs
+
     tensors: set[str] = set()
     for name in (name for layers in _division_chains(graph) for one in layers for name in one.inputs):
         node = graph.producer(_copied_from(graph, name))
         if node is not None and is_to_float(node):
             origin = _copied_from(graph, node.inputs[0])
-            if _is_only_converted(graph, origin):
+            if origin not in graph.outputs and graph.feeds_only(origin, is_to_float, is_moved):
                 tensors.add(origin)
     return tensors
-
-
-def _is_only_converted(graph: Graph, tensor: str) -> bool:
-    """True if all consumers of a tensor and of its copies are conversions to floating point; an output has another reader."""
-    return tensor not in graph.outputs and all(
-        is_to_float(one) or (one.op.moves_values and _is_only_converted(graph, one.output)) for one in graph.consumers(tensor)
-    )
 
 
 def _division_chains(graph: Graph) -> Iterator[list[Node]]:

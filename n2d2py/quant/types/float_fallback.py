@@ -35,7 +35,9 @@ def float_layers(graph: Graph) -> set[str]:
     Layers that only move values between float layers are added, to avoid conversions. A Concat next to a float layer is
     added too, with the layers that move its result: the parts of its result are then quantized one by one.
     """
-    chosen = {node.name for node in graph.nodes if graph.precision(node).quantize is False or _is_float_on_target(graph, node)}
+    chosen = {
+        node.name for node in graph.nodes if graph.precision(node).quantize is False or _has_form(graph, node, TargetForm.REAL)
+    }
     chosen |= _without_integer_form(graph) | power_layers(graph) | divisor_layers(graph) | input_layers(graph)
     concats: set[str] = set()
     while chosen:
@@ -49,13 +51,8 @@ def float_layers(graph: Graph) -> set[str]:
     return chosen
 
 
-def _is_float_on_target(graph: Graph, node: Node) -> bool:
-    return graph.precision(node).target is TargetForm.REAL
-
-
-def _returns_accumulators(graph: Graph, node: Node) -> bool:
-    """True if a layer reads integers and returns its accumulators as real numbers."""
-    return graph.precision(node).target is TargetForm.SUMS
+def _has_form(graph: Graph, node: Node, form: TargetForm) -> bool:
+    return graph.precision(node).target is form
 
 
 def _is_float_concat(graph: Graph, node: Node, chosen: set[str], concats: set[str]) -> bool:
@@ -84,7 +81,7 @@ def _without_integer_form(graph: Graph) -> set[str]:
         if (
             not _uses_order_only(node)
             and not isinstance(node.op, Convert)
-            and (continues_float or _is_float_on_target(graph, node) or refused(node) is not None)
+            and (continues_float or _has_form(graph, node, TargetForm.REAL) or refused(node) is not None)
         ):
             chosen.add(node.name)
             real.update(node.outputs)
@@ -111,15 +108,14 @@ def _is_exact_in_float(node: Node, graph: Graph) -> bool:
 def _as_array_operator(node: Node, graph: Graph) -> ArrayMap | None:
     """Return the array operator that is equivalent to an activation function of a vector; None without one."""
     shape = graph.shape(node.output)
-    return _array_function(node, shape[1]) if len(shape) == 2 and _has_function(node, EXACT_FUNCTIONS) else None
+    return _array_function(node, shape[1], EXACT_FUNCTIONS) if len(shape) == 2 else None
 
 
-def _has_function(node: Node, kinds: tuple[str, ...]) -> bool:
-    return isinstance(node.op, Activation) and node.op.function.kind in kinds and node.activation is None
-
-
-def _array_function(node: Node, size: int) -> ArrayMap:
-    return ArrayMap(node.op.function.onnx, (size,), ((size,),))
+def _array_function(node: Node, size: int, kinds: tuple[str, ...]) -> ArrayMap | None:
+    """Return the array operator of an activation function, one of `kinds`, of `size` elements; None for other layers."""
+    op = node.op
+    is_function = isinstance(op, Activation) and op.function.kind in kinds and node.activation is None
+    return ArrayMap(op.function.onnx, (size,), ((size,),)) if is_function else None
 
 
 def _between_float_layers(graph: Graph, chosen: set[str]) -> set[str]:
@@ -170,7 +166,7 @@ def _propagate_float(graph: Graph, chosen: set[str], states: set[str]) -> set[st
             real = node.op.to_float
         else:
             computed = any(name in floats for name in sources) if sources else node.name in chosen
-            real = computed or _returns_accumulators(graph, node)
+            real = computed or _has_form(graph, node, TargetForm.SUMS)
         floats.update(name for name in node.outputs if real and not graph.kind(name))
     return floats
 
@@ -183,16 +179,16 @@ def insert_conversions(graph: Graph, chosen: set[str] | None = None) -> Graph:
     kernel).
     """
     chosen = float_layers(graph) if chosen is None else chosen
-    if not chosen and not graph.float_inputs and not any(_returns_accumulators(graph, node) for node in graph.nodes):
+    if not chosen and not graph.float_inputs and not any(_has_form(graph, node, TargetForm.SUMS) for node in graph.nodes):
         return graph
     result = graph.copy()
-    floats = [node for node in result.nodes if node.name in chosen or _returns_accumulators(result, node)]
+    floats = [node for node in result.nodes if node.name in chosen or _has_form(result, node, TargetForm.SUMS)]
     real = {name for node in floats for name in node.outputs}
     real |= _float_inputs(result, real)
     fallback = {
         node.name
         for node in result.nodes
-        if node.name in chosen and result.precision(node).quantize is not False and not _is_float_on_target(result, node)
+        if node.name in chosen and result.precision(node).quantize is not False and not _has_form(result, node, TargetForm.REAL)
     }
     converted: dict[tuple[str, bool], str] = {}
     for node in list(result.nodes):
@@ -219,12 +215,11 @@ def insert_conversions(graph: Graph, chosen: set[str] | None = None) -> Graph:
 def _replace_by_array_operator(graph: Graph, node: Node) -> None:
     """Replace a function of an image by the array operator with reproducible bits, between two views."""
     shape, output = graph.shape(node.output), node.output
-    if len(shape) == 2 or not _has_function(node, _ROUNDED):
-        return
-    size = prod(shape[1:])
-    node.inputs = [graph.add_before(node, Reshape((size,)), node.inputs[0], f"{output}_elements")]
-    node.op = _array_function(node, size)
-    graph.view_output(node, f"{output}_mapped", (size,), Reshape(tuple(shape[1:])))
+    function = _array_function(node, prod(shape[1:]), _ROUNDED) if len(shape) > 2 else None
+    if function is not None:
+        node.inputs = [graph.add_before(node, Reshape(function.dims), node.inputs[0], f"{output}_elements")]
+        node.op = function
+        graph.view_output(node, f"{output}_mapped", function.dims, Reshape(tuple(shape[1:])))
 
 
 def with_target_forms(graph: Graph, in_integers: Callable[[Node], bool]) -> Graph:

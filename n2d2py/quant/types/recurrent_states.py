@@ -7,7 +7,7 @@ a convolution's input, keeps the bits of the tensor it is copied from.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,32 +18,51 @@ from n2d2py.graph import Graph, Node, elements
 from n2d2py.operators import ArrayRecurrent, Concat
 
 
-@dataclass(frozen=True)
-class StateTypes:
-    """Relations between states and tensors.
+class States:
+    """Relations between states and tensors, and calibrated ranges of recurrent states, from the histograms of `observe_states`.
 
     Attributes:
         pairs: each state, and the tensor that its values come from, through other states.
         wide: tensors with 16 bits because a state is computed from them.
         joined: by Concat of a state with the tensors that the state is copied from, these tensors.
+        tensors: largest magnitude of the state that a tensor holds: results, and initial states that are inputs.
+        hidden: the tensors with hidden states, which stay within [-1, 1] if they start there.
+        cells: largest cell state of each recurrent layer, by its output.
+        changed: inputs that are modified by arithmetic before they become states, and the modified tensors.
     """
 
-    pairs: tuple[tuple[str, str], ...]
-    wide: frozenset[str]
-    joined: Mapping[str, tuple[str, ...]]
-
-    @staticmethod
-    def of(graph: Graph, source: Mapping[str, str]) -> StateTypes:
-        """Return the states of a graph; `source` maps each tensor to the tensor that its integers are copied from."""
+    def __init__(self, graph: Graph, source: Mapping[str, str], histograms: Mapping[str, Histogram]):
+        """`source` maps each tensor to the tensor that its integers are copied from."""
         sources = {name: source[output] for name, output in zip(graph.state_inputs, graph.state_outputs, strict=True)}
-        pairs = tuple((name, _final_source(sources, name)) for name in sources)
-        states = set(sources)
-        wide = frozenset(name for _, origin in pairs for name in _computed_parts(graph, source, origin, states))
-        joined = {}
+        self.pairs = [(name, _final_source(sources, name)) for name in sources]
+        self.wide = {name for _, origin in self.pairs for name in _computed_parts(graph, source, origin, set(sources))}
+        self.joined: dict[str, list[str]] = {}
+        self.tensors: dict[str, float] = {}
+        self.cells: dict[str, float] = {}
+        self.hidden: set[str] = set()
+        self.changed: set[str] = set()
         for node in graph.nodes:
             if isinstance(node.op, Concat) and node.op.alike:
-                joined[node.output] = tuple(one for name in node.inputs if (one := source[name]) not in states)
-        return StateTypes(pairs, wide, {name: parts for name, parts in joined.items() if parts})
+                parts = [one for name in node.inputs if (one := source[name]) not in sources]
+                self.joined |= {node.output: parts} if parts else {}
+            if isinstance(node.op, ArrayRecurrent):
+                self._add_layer(node, source, histograms)
+                for name, index in changed_inputs(graph, node).items():
+                    self.changed |= {name, source.get(node.inputs[index], node.inputs[index])}
+        self.tensors = dict.fromkeys(self.changed, 0.0) | self.tensors
+
+    def _add_layer(self, node: Node, source: Mapping[str, str], histograms: Mapping[str, Histogram]) -> None:
+        names = dict(zip(("initial_h", "initial_c"), observed_names(node), strict=True))
+        largest = {role: histograms[name].largest for role, name in names.items() if name in histograms}
+        if "initial_c" in largest:
+            self.cells[node.output] = largest["initial_c"]
+        result_role = "initial_c" if node.op.part else "initial_h"
+        ends = [*zip(node.inputs[1:], node.op.given, strict=True), (node.output, result_role)] if node.op.given else []
+        for name, role in ends:
+            origin = source.get(name, name)
+            self.tensors[origin] = max(self.tensors.get(origin, 0.0), largest.get(role, 0.0))
+            if role == "initial_h":
+                self.hidden.add(origin)
 
     def type_of_concat(self, name: str, types: Mapping[str, NumType]) -> NumType | None:
         """Return the type of a Concat with a state: the widest type of its other inputs; None for other tensors."""
@@ -72,50 +91,6 @@ def _computed_parts(graph: Graph, source: Mapping[str, str], name: str, states: 
         return set()
     parts = [_computed_parts(graph, source, one, states) for one in origins]
     return {name}.union(*parts) if all(parts) else set()
-
-
-@dataclass(frozen=True)
-class StateRanges:
-    """Calibrated ranges of recurrent states.
-
-    Attributes:
-        tensors: largest magnitude of the state that a tensor holds: results, and initial states that are inputs.
-        hidden: the tensors with hidden states, which stay within [-1, 1] if they start there.
-        cells: largest cell state of each recurrent layer, by its output.
-        changed: inputs that are modified by arithmetic before they become states, and the modified tensors.
-    """
-
-    tensors: Mapping[str, float]
-    hidden: frozenset[str]
-    cells: Mapping[str, float]
-    changed: frozenset[str] = frozenset()
-
-    @staticmethod
-    def of(graph: Graph, source: Mapping[str, str], histograms: Mapping[str, Histogram]) -> StateRanges:
-        """Return the ranges from the histograms of `observe_states`."""
-        tensors: dict[str, float] = {}
-        cells: dict[str, float] = {}
-        hidden: set[str] = set()
-        changed: set[str] = set()
-        for node in graph.nodes:
-            if not isinstance(node.op, ArrayRecurrent):
-                continue
-            names = dict(zip(("initial_h", "initial_c"), observed_names(node), strict=True))
-            largest = {role: histograms[name].largest for role, name in names.items() if name in histograms}
-            if "initial_c" in largest:
-                cells[node.output] = largest["initial_c"]
-            result_role = "initial_c" if node.op.part else "initial_h"
-            ends = [*zip(node.inputs[1:], node.op.given, strict=True), (node.output, result_role)] if node.op.given else []
-            for name, role in ends:
-                origin = source.get(name, name)
-                tensors[origin] = max(tensors.get(origin, 0.0), largest.get(role, 0.0))
-                if role == "initial_h":
-                    hidden.add(origin)
-            for name, index in changed_inputs(graph, node).items():
-                changed |= {name, source.get(node.inputs[index], node.inputs[index])}
-        return StateRanges(
-            tensors | {name: tensors.get(name, 0.0) for name in changed}, frozenset(hidden), cells, frozenset(changed)
-        )
 
 
 def changed_inputs(graph: Graph, node: Node) -> dict[str, int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.arithmetic.weights import Rounding, least_level
+from n2d2py.arithmetic.weights import least_level
 from n2d2py.quant.observe.covariance import BLOCK, Covariance, shrinkage, shrunk_covariance
 from n2d2py.quant.observe.moments import Moments
 
@@ -26,7 +26,7 @@ _MOST_INPUTS = 1024
 
 
 class CompensatedRounding:
-    """Rounding of one layer's weights by the moments of its inputs."""
+    """Rounding of one layer's weights by the moments of its inputs. The last result is cached."""
 
     def __init__(self, moments: Moments):
         """Take the moments. A network with low-bit weights drifts so far from the float network that each layer corrects the
@@ -34,12 +34,18 @@ class CompensatedRounding:
         """
         self._covariance = covariance = shrunk_covariance(moments)
         self._shift: np.ndarray | None = None
+        self._last: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         if moments.drift is not None:
             drift = moments.drift / moments.count * (1 - shrinkage(moments))
             self._shift = np.linalg.solve(covariance.matrix(), drift.transpose(0, 2, 1)).transpose(0, 2, 1)
 
     def __call__(self, rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
         """Return the integers (O, K) for float weights (O, K) with a scale (O) for each row, or (O, K) for each weight."""
+        if self._last is None or not (np.array_equal(rows, self._last[0]) and np.array_equal(scales, self._last[1])):
+            self._last = rows, scales, self._rounded(rows, scales, levels)
+        return self._last[2]
+
+    def _rounded(self, rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
         shape = self._shape(rows)
         steps = None if scales.ndim == 1 else scales.reshape(shape)
         target = self._target(rows / scales[:, None] if steps is None else rows)
@@ -96,19 +102,6 @@ class CompensatedRounding:
             better = cost < least * (1 - 1e-9)
             best[better], least[better] = (largest * ratio)[better], cost[better]
         return best
-
-
-class CachedRounding:
-    """A rounding whose last result is cached."""
-
-    def __init__(self, rounding: Rounding):
-        self._rounding = rounding
-        self._last: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-
-    def __call__(self, rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
-        if self._last is None or not (np.array_equal(rows, self._last[0]) and np.array_equal(scales, self._last[1])):
-            self._last = rows, scales, self._rounding(rows, scales, levels)
-        return self._last[2]
 
 
 def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, steps: np.ndarray | None = None) -> np.ndarray:
