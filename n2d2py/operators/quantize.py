@@ -8,12 +8,11 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType, make_rescale
 from n2d2py.contracts.cpp import Layer, LayerCode, converting_epilogue, cpp
+from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.onnx.nodes import Builder, OnnxNode, Unsupported, add_elementwise, elementwise_input
 from n2d2py.contracts.onnx.tensors import element_dtype
-from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant import quantizer as quant
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, Real, Rescaled, requantized
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.arrays.values import Arrays, onnx

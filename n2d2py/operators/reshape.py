@@ -8,15 +8,12 @@ from math import prod
 import numpy as np
 
 from n2d2py.contracts.cpp import Layer, LayerCode, copy, cpp, image_axes, move
+from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
-from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import Moving, MovingAnyIntegers, quantizer
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Graph, Node, Shape, elements, in_memory_order, n2d2_dims, of_memory_order
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Joined, View, memory_access, same_order
-
-# ---- the same values ----------------------------------------------------------------------------
 
 
 @register
@@ -63,9 +60,6 @@ memory_access("Identity", "Dropout", "Reshape")(same_order)
 quantizer("Identity", "Reshape", "Transpose")(MovingAnyIntegers)
 quantizer("Dropout", "MemoryView")(Moving)
 cpp("Identity", "Dropout")(copy)
-
-
-# ---- another shape ------------------------------------------------------------------------------
 
 
 @register
@@ -119,9 +113,6 @@ def _lower_reshape(layer: Layer) -> LayerCode:
     for shape in (layer.requiring_whole_input().input_shape, layer.output_shape):
         image_axes(layer, shape)
     return move(layer, "reshape", {"Serial": 0})
-
-
-# ---- another order ------------------------------------------------------------------------------
 
 
 @register
@@ -190,9 +181,6 @@ def _lower_transpose(layer: Layer) -> LayerCode:
     return move(layer, "transpose", {"AxisC": along[0], "AxisH": along[1], "AxisW": along[2]})
 
 
-# ---- views of memory ----------------------------------------------------------------------------
-
-
 @register
 class MemoryView(Op):
     """The elements of the input in memory order as a tensor of `dims`, without the batch axis.
@@ -219,9 +207,6 @@ def _emit_view(writer: OnnxWriter, node: Node, output: str) -> None:
 
 
 memory_access("MemoryView")(lambda node, graph: View())
-
-
-# ---- columns ------------------------------------------------------------------------------------
 
 
 @register

@@ -12,10 +12,9 @@ from n2d2py.arithmetic.exact import by_lines
 from n2d2py.arithmetic.float32 import functions_of
 from n2d2py.arithmetic.functions import lane_sum, log
 from n2d2py.contracts.cpp import Expression, Layer, LayerCode, cpp
+from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
-from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, activation_clamp, integer_layer, quantizer, refusal
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Exponentials, MaskedExponentials, Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory_order, of_memory_order, rows_along
 from n2d2py.ini import TRAINING, Key, Kind

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.arithmetic.thresholds import CLIPPING_MODES
+from n2d2py.arithmetic.histogram import CLIPPING_MODES
 from n2d2py.report.bits import bits_text, draw_front, packing_text
 from n2d2py.report.calibration import CANDIDATE_CLASSES, TensorRange, draw_histogram
 from n2d2py.report.comparison import WEAK_DB, draw_levels, draw_sqnr, identical_word, inline_picture

@@ -9,8 +9,7 @@ import numpy as np
 from n2d2py.arithmetic import functions as exact
 from n2d2py.arithmetic.functions import sequential_sum
 from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.operator import register
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
+from n2d2py.contracts.facets import OnnxWriter, onnx_emitter, register
 from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, kernel_call, loop_type, strides
 from n2d2py.operators.arrays.values import Arrays, Value, onnx
@@ -115,7 +114,6 @@ class ArrayCumSum(AxisOp):
         return self.as_output(total[:, :, ::-1] if self.reverse else total, inputs)
 
 
-# ---- ONNX import ---------------------------------------------------------------------------------
 def reduce_axes(a: Arrays, function: str, x: Value, axes: list[int], keep: bool = True, result: str | None = None) -> Value:
     """Add `function` over `axes`."""
     dims = [1 if axis in axes else size for axis, size in enumerate(x.dims) if keep or axis not in axes]
