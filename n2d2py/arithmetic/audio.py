@@ -18,8 +18,6 @@ The preset tflm computes as TFLite Micro does: `micro_frontend` has its steps. T
 over time instead of step 4: `pcen` has its steps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

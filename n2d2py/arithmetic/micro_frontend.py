@@ -20,8 +20,6 @@ With an estimate e of the noise in each band, 0 at the start of a sound:
 The gain is interpolated by a parabola between each two powers of two.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.arithmetic.fixed_scale import between

@@ -20,8 +20,6 @@ A transform takes two values as a complex number, (v[2n], v[2n + 1]). Numbers ar
 first stage adds two parts or four, each other one four, which it turns before.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -26,8 +26,6 @@ clamp16 holds within +-32767, clamp31 within +-2^30. A layer may hold gates and 
 cell_limit).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

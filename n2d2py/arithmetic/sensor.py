@@ -8,8 +8,6 @@ A sample of a sensor is a 16-bit integer for each axis; its real value is (sampl
 A window is the latest samples. Before the first sample, it holds samples of zeros.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar

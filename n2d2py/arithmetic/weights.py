@@ -1,7 +1,5 @@
 """Integer weights and biases, with a scale for each output channel or for the whole layer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

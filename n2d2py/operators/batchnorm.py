@@ -1,7 +1,5 @@
 """Batch normalization with stored statistics."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

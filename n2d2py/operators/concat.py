@@ -1,7 +1,5 @@
 """Concatenation of tensors along an axis."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from math import prod
 

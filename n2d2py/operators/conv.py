@@ -1,8 +1,6 @@
 """Layers with weights: convolution (cross-correlation) and transposed convolution, both dense, grouped or depthwise, and fully
 connected layers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Rearrangement of channel groups into blocks of pixels, and back."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

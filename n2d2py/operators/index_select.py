@@ -1,7 +1,5 @@
 """Selection of positions: slices, splits, reversals, repetition, borders; for arrays any reordering, with a fill value."""
 
-from __future__ import annotations
-
 from functools import reduce
 from math import prod
 

@@ -1,7 +1,5 @@
 """Algebra of per-channel gains and shifts around layers with weights, in float64, and the signs of values."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Local response normalization over channels."""
 
-from __future__ import annotations
-
 from functools import partial, reduce
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Detection heads and other layers with known dimensions but without arithmetic."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

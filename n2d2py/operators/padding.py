@@ -1,7 +1,5 @@
 """Zero padding of an image, or a crop."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.contracts.cpp import Layer, LayerCode, cpp, move

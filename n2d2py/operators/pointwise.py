@@ -1,8 +1,6 @@
 """Layers that compute each value from the one at its place: an activation function alone; a gain and shift per channel, of a
 BatchNorm or of constants, that no other layer absorbed; added constants such as positional embeddings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

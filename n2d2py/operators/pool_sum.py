@@ -3,8 +3,6 @@
 ElemWise Sum(Pool Max(x), y)  =>  PoolSum(x, y), for floating-point exports
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.contracts.cpp import Layer, LayerCode, cpp, epilogue, window

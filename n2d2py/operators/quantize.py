@@ -1,7 +1,5 @@
 """Conversions of the number type: rounding to integers in pre-quantized networks, to floating point and back."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

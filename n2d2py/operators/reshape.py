@@ -1,8 +1,6 @@
 """Layers that change the shape or the order of values, or nothing: Identity, Reshape, Transpose, and the views of memory that the
 export adds."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Softmax along rows of a tensor, in floating point and in integers."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

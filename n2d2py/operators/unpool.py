@@ -1,7 +1,5 @@
 """Max unpooling: each value returns to the position of the maximum in a max pool."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

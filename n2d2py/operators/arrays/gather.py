@@ -1,7 +1,5 @@
 """Selection of elements by indices computed in the network."""
 
-from __future__ import annotations
-
 from functools import partial, reduce
 from itertools import pairwise
 from math import prod

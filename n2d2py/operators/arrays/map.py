@@ -1,7 +1,5 @@
 """Element-wise functions with NumPy's broadcasting."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import prod
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Matrix products: of two arrays, or of rows and constant weights (Fc). MatMul and Gemm are one, Einsum is several."""
 
-from __future__ import annotations
-
 from functools import reduce
 from math import prod
 

@@ -1,8 +1,6 @@
 """Sums, means, extremes and their positions over axes, and cumulative sums along an axis. ONNX reductions of images, over axes after
 the batch, are pools with functions before and after."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import prod

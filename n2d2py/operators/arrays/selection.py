@@ -1,7 +1,5 @@
 """Selection of elements or boxes by value: top-k, non-maximum suppression."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py import log

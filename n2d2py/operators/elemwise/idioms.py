@@ -8,8 +8,6 @@
 Replaced layers stay if another layer reads them; the import removes the others as dead code.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.contracts import functions

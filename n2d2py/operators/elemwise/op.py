@@ -1,7 +1,5 @@
 """Element-wise combination of several tensors; axes of length 1 are broadcast."""
 
-from __future__ import annotations
-
 from functools import reduce
 from math import prod
 from typing import ClassVar

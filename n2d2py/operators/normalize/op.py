@@ -1,7 +1,5 @@
 """Normalization along rows of a tensor."""
 
-from __future__ import annotations
-
 from math import prod, sqrt
 
 import numpy as np

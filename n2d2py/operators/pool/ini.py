@@ -1,7 +1,5 @@
 """[section] Type=Pool."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Max and average pooling."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce

@@ -1,7 +1,5 @@
 """Resampling of images, nearest neighbour and bilinear, and of arrays by a table of rows and weights along an axis."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The forms of recurrent layers: in integers with 16-bit states and weights in the bit width of the network, and their C++."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.arithmetic import NumType

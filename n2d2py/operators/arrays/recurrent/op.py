@@ -1,7 +1,5 @@
 """LSTM, GRU and RNN over the steps of one or several sequences, a layer for each direction, and their ONNX nodes."""
 
-from __future__ import annotations
-
 from dataclasses import field, replace
 from typing import Any
 
