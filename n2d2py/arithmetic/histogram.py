@@ -187,13 +187,11 @@ class Histogram:
         limit, minimum, maximum = (float(v) for v in arrays["numbers"])
         count, zeros = (int(v) for v in arrays["counts"])
         bins = [arrays["positive"], arrays["negative"]]
-        if any(array.shape != (BINS,) or array.dtype.kind not in "iu" or array.min() < 0 for array in bins):
-            raise ValueError("a histogram's counts are damaged")
         peaks = arrays["peaks"].astype(np.float64)
-        if not 0 <= limit < np.inf or not 0 <= zeros <= count or np.isnan([minimum, maximum]).any():
-            raise ValueError("a histogram's limits are damaged")
-        if peaks.ndim != 1 or not ((peaks >= 0) & (peaks < np.inf)).all():
-            raise ValueError("a histogram's largest magnitudes are damaged")
+        damaged = any(array.shape != (BINS,) or array.dtype.kind not in "iu" or array.min() < 0 for array in bins)
+        damaged |= not 0 <= limit < np.inf or not 0 <= zeros <= count or bool(np.isnan([minimum, maximum]).any())
+        if damaged or peaks.ndim != 1 or not ((peaks >= 0) & (peaks < np.inf)).all():
+            raise ValueError("a histogram is damaged")
         positive, negative = (array.astype(np.int64) for array in bins)
         return Histogram(limit, minimum, maximum, count, zeros, positive, negative, peaks)
 

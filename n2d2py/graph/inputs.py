@@ -68,12 +68,8 @@ class InputContract:
         """Return the smallest and largest real value of bytes 0 to 255; None if unknown."""
         if self.pixels is None:
             return None
-        ends = [
-            end
-            for factor, offset in zip(self.pixels.factors, self.pixels.offsets, strict=True)
-            for end in (offset, offset + 255 * factor)
-        ]
-        return min(ends), max(ends)
+        ends = np.outer((0, 255), self.pixels.factors) + self.pixels.offsets
+        return float(ends.min()), float(ends.max())
 
     @property
     def text(self) -> str:

@@ -6,12 +6,9 @@ from math import prod
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, exact_float
-from n2d2py.contracts.cpp.code import ChosenKernel, Selection
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.identifiers import float_literal
+from n2d2py.contracts.cpp import Call, ChosenKernel, Expression, Layer, LayerCode, Selection, cpp, epilogue, float_literal
 from n2d2py.contracts.cpp.isa import FLOATS, PRODUCT, sets_with
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.cpp.parts import NATIVE, REAL_NATIVE, Call, Expression
+from n2d2py.contracts.cpp.parts import NATIVE, REAL_NATIVE
 from n2d2py.contracts.facets import OnnxWriter, onnx_emitter, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, peak, quantizer, refusal, rescaled_layer
 from n2d2py.graph import Node, QuantNode, Shape

@@ -199,7 +199,7 @@ def _square_image(a: Arrays, x: Value) -> Value:
     return a.image_value(a.builder.layer(a.node, ElemWise("Prod"), [x.image, x.image], part="square"))
 
 
-_POOLINGS: dict[str, _Pooling | None] = {
+_POOLINGS = {
     "Mean": _Pooling("Average", 1.0),
     "Max": _Pooling("Max", 1.0),
     "Sum": _Pooling("Average"),
@@ -208,16 +208,14 @@ _POOLINGS: dict[str, _Pooling | None] = {
     "SumSquare": _Pooling("Average", before=_square_image),
     "L2": _Pooling("Average", before=_square_image, after=Sqrt()),
     "LogSum": _Pooling("Average", after=Log()),
-    "LogSumExp": None,
-    "Prod": None,
 }
-"""Pools by reduction; None if only arrays have it."""
+"""Pools by reduction; arrays alone have LogSumExp and Prod."""
 _IDENTITIES = ("Sum", "Mean", "Max", "Min", "Prod")
 """Reductions that do not change a single element."""
 
 
 def _reduce(function: str, a: Arrays) -> None:
-    x, pooling = a.input(), _POOLINGS[function]
+    x, pooling = a.input(), _POOLINGS.get(function)
     axes, keep = a.node.axes(len(x.dims)), bool(a.node.attribute("keepdims", 1))
     has_channels = keep or len(axes or ()) < len(x.dims) - 1
     if pooling is not None and x.image is not None and len(x.dims) > 1 and axes and 0 not in axes and has_channels:
@@ -261,5 +259,5 @@ def _add_pool(a: Arrays, mode: str, x: Value, reduced: list[int]) -> Value:
     return a.layer(Pool(mode, window), lines, "pool")
 
 
-for _name in _POOLINGS:
+for _name in (*_POOLINGS, "LogSumExp", "Prod"):
     onnx(f"Reduce{_name}")(partial(_reduce, _name))
