@@ -18,7 +18,7 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.op import dequantize_and_combine
 from n2d2py.operators.pointwise import Activation
-from n2d2py.operators.reshape import Identity
+from n2d2py.operators.reshape import Identity, emit_identity
 from n2d2py.operators.resize import Resize
 
 
@@ -359,9 +359,7 @@ class Convert(Op):
         return [requantized(values, node.rescaling, node.limits, target)]
 
 
-@onnx_emitter("Convert")
-def _emit_convert(writer: OnnxWriter, node: Node, output: str) -> None:
-    writer.emit("Identity", node.inputs, output)
+onnx_emitter("Convert")(emit_identity)
 
 
 @quant.quantizer("Convert")

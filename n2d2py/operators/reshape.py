@@ -50,7 +50,8 @@ def _target_bias_from_ini(context: LayerContext) -> None:
 
 
 @onnx_emitter("Identity", "Dropout")
-def _emit_identity(writer: OnnxWriter, node: Node, output: str) -> None:
+def emit_identity(writer: OnnxWriter, node: Node, output: str) -> None:
+    """Emit a copy of the input."""
     writer.emit("Identity", node.inputs, output)
 
 
