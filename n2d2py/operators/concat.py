@@ -8,7 +8,8 @@ import numpy as np
 from n2d2py.contracts.cpp import Call, Layer, LayerCode, cpp, epilogue, moving_epilogue, vectors
 from n2d2py.contracts.facets import OnnxWriter, onnx_emitter, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, moved_layer, peak, quantizer, rescaled_layer
-from n2d2py.graph import Custom, Node, QuantGraph, QuantNode, Shape, channels, elements, requantized, rows_along
+from n2d2py.graph import Custom, Node, QuantGraph, QuantNode, Shape, channels, elements, requantized
+from n2d2py.graph.shapes import rows_along
 from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
 from n2d2py.operators.arrays.base import ArrayOp, operand_pointers, output_pointer
 from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx

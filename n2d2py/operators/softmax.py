@@ -13,7 +13,8 @@ from n2d2py.contracts.cpp import Expression, Layer, LayerCode, cpp
 from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, activation_clamp, integer_layer, quantizer, refusal
-from n2d2py.graph import Exponentials, MaskedExponentials, Node, QuantGraph, QuantNode
+from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.graph.forms import Exponentials, MaskedExponentials
 from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory_order, of_memory_order, rows_along
 from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import memory_access, rows

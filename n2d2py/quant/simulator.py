@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from n2d2py.concurrency import ordered_map
-from n2d2py.graph import QuantGraph, QuantNode, each_call, split_inputs
+from n2d2py.graph import QuantGraph, QuantNode, each_call
+from n2d2py.graph.inputs import split_inputs
 
 
 def quantize_inputs(graph: QuantGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

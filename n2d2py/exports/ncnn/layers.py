@@ -12,7 +12,8 @@ from n2d2py.contracts import functions
 from n2d2py.exports.model_file import NoForm, real_weights, write_network
 from n2d2py.exports.ncnn.arithmetic import inverse_scales
 from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, Value, float_weights, integer_weights, real_numbers
-from n2d2py.graph import QuantGraph, QuantNode, Shape, Weighted, axis_along
+from n2d2py.graph import QuantGraph, QuantNode, Shape, Weighted
+from n2d2py.graph.shapes import axis_along
 from n2d2py.registry import Registry
 
 

@@ -10,7 +10,9 @@ from n2d2py.contracts.cpp import Argument, Layer, LayerCode, cpp, epilogue, vect
 from n2d2py.contracts.facets import NoOnnxForm, OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, common_multipliers, quantizer, refusal, rescaled_layer
-from n2d2py.graph import Node, Normalized, QuantGraph, QuantNode, Shape, axis_along, elements, in_memory_order, of_memory_order
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape, elements, in_memory_order, of_memory_order
+from n2d2py.graph.forms import Normalized
+from n2d2py.graph.shapes import axis_along
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, rows
 from n2d2py.operators.arrays.base import kernel_call
