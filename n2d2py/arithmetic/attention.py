@@ -24,8 +24,6 @@ Normalization of a row of n elements q (zero point z), d = q - z:
 a is below 2^31, v below 2^62 and inverse at most 2^31, so all of it fits 64 bits.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 ONE = 2**15

@@ -18,8 +18,6 @@ The preset tflm computes as TFLite Micro does: `micro_frontend` has its steps. T
 over time instead of step 4: `pcen` has its steps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -30,7 +28,7 @@ import numpy as np
 
 from n2d2py.arithmetic import micro_frontend, pcen, power_spectrum
 from n2d2py.arithmetic.micro_frontend import log2_fixed
-from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.arithmetic.sensor import StreamSource
 from n2d2py.errors import Location
 from n2d2py.ini import Key, Kind, Wrong, option_error, read_choice
 

@@ -10,8 +10,6 @@ is decided when it is the best and its average is above `threshold`. Otherwise t
 `release`. A decided class stays for `hold` calls in any case. The decision of one score is between class 0 and class 1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

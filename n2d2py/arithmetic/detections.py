@@ -11,8 +11,6 @@ Scores are in 1/65536; a logit is fixed point in 1/2048 and goes through the tab
 and the non-maximum suppression of each class, the highest score first, of equal scores the first box.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

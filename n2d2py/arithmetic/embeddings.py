@@ -6,8 +6,6 @@ With v the stored values less their zero point (of floating point in 1/65536), s
     cosine(a, b) = floor(65536 * sum(a * b) / 32767^2 + 1/2)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

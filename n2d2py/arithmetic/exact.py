@@ -5,8 +5,6 @@ as no partial sum can leave the range in which every integer is representable: 2
 2^53 for float64. The bound is computed from the actual weights, so BLAS may be used.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from itertools import product

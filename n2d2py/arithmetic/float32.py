@@ -4,8 +4,6 @@ Equal on every machine and for every width of vectors. Largest errors in units o
 1.0, sigmoid 2.3, tanh 2.5; results below 2^-126 may be 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

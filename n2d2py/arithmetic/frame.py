@@ -8,8 +8,6 @@ window is computed. All of it is separable. For an output position o of an axis 
     byte   = (sum(weight * across) + 128 * S) / (256 * S)      along the lines after that
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -5,8 +5,6 @@ the same ones everywhere. These use additions, multiplications and divisions of 
 `kernels/n2d2/functions.hpp` repeats: equal on every machine, within 2e-15 of the true value (relative).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from math import factorial

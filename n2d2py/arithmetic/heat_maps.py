@@ -13,8 +13,6 @@ width x height pixels. Results are in 1/16 pixel:
   above the threshold; of equal neighbors the first one. It has a class, an offset in its cell and a size in cells.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -9,8 +9,6 @@ in 32 bits, held within the range of the output. Knots may lie beyond that range
 leaves it is straight up to there.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 INPUTS = 2**16

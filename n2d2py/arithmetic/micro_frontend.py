@@ -20,12 +20,10 @@ With an estimate e of the noise in each band, 0 at the start of a sound:
 The gain is interpolated by a parabola between each two powers of two.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.arithmetic.fixed_scale import between
-from n2d2py.arithmetic.fourier import Complex, Rounding, divided, rounded, squares, transform, twiddles
+from n2d2py.arithmetic.power_spectrum import Complex, Rounding, divided, rounded, squares, transform, twiddles
 
 LOG_TABLE = np.rint(np.log2(1 + np.arange(33) / 32) * 65536).astype(np.int64)
 """log2 between 1 and 2 in 1/65536; values between two entries are interpolated."""

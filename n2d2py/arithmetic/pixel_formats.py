@@ -1,7 +1,5 @@
 """Formats of the pixels in a camera's frame, one per row of FORMATS; C++ twin: `kernels/n2d2/frame/format.hpp`."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar

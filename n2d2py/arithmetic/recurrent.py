@@ -26,8 +26,6 @@ clamp16 holds within +-32767, clamp31 within +-2^30. A layer may hold gates and 
 cell_limit).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
@@ -70,15 +68,22 @@ def _read(table: np.ndarray, x: np.ndarray) -> np.ndarray:
     return interpolate(table, x + _MIDDLE, -ONE, ONE)
 
 
-class _Gates:
+def begun(x: np.ndarray, multiplier: int, shift: int) -> np.ndarray:
+    """Return the state with which a sequence begins, from integers of another tensor without zero point."""
+    return _clamp16((x * np.int64(multiplier) + (np.int64(1) << (int(shift) - 1))) >> int(shift))
+
+
+class _Layer:
+    """The constants of a layer as integers, and the sums of inputs (N, steps, size) without zero point."""
+
     def __init__(self, form: Mapping[str, np.ndarray], x: np.ndarray):
         wide = np.float64  # sums stay below 2^53
-        self.form, self.shift = form, int(form["shift"][0])
+        self.form, self.shift, self.fraction = form, int(form["shift"][0]), int(form["hidden_fraction"][0])
         sums = np.matmul(x.astype(wide), form["input_weights"].T.astype(wide)).astype(np.int64)
         self.inputs = sums * form["input_multipliers"] + form["gate_bias"]
         self.recurrent = form["recurrent_weights"].T.astype(wide)
 
-    def hidden(self, h: np.ndarray, rows: slice) -> np.ndarray:
+    def hidden(self, h: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
         """Return m_h * (R h) of some rows."""
         sums = np.matmul(h.astype(np.float64), self.recurrent[:, rows]).astype(np.int64)
         return sums * self.form["recurrent_multipliers"][rows]
@@ -95,58 +100,47 @@ class _Gates:
         """Return S in 2^-16."""
         return np.clip((total + (np.int64(1) << (self.shift - 5))) >> (self.shift - 4), -_WIDE, _WIDE)
 
+    def new_state(self, gate: np.ndarray) -> np.ndarray:
+        """Return the tanh of a gate as a hidden state."""
+        narrowed = STATE_BITS - self.fraction
+        return (_read(self.form["tanh"], gate) + ((1 << narrowed) >> 1)) >> narrowed
 
-def _order(steps: int, reverse: bool) -> range:
-    return range(steps - 1, -1, -1) if reverse else range(steps)
-
-
-def begun(x: np.ndarray, multiplier: int, shift: int) -> np.ndarray:
-    """Return the state with which a sequence begins, from integers of another tensor without zero point."""
-    return _clamp16((x * np.int64(multiplier) + (np.int64(1) << (int(shift) - 1))) >> int(shift))
-
-
-def lstm(
-    x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, h: np.ndarray, c: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the hidden states (N, steps, hidden) and the last cell state (N, hidden), int64, of inputs (N, steps, size)
-    without zero point and the states (N, hidden) before."""
-    sums, size, fraction, hidden = _Gates(form, x), h.shape[1], int(form["cell_fraction"][0]), int(form["hidden_fraction"][0])
-    states, limit = np.zeros((*x.shape[:2], size), np.int64), int(form["cell_limit"][0])
-    for t in _order(x.shape[1], reverse):
-        gates = sums.gate(sums.inputs[:, t] + sums.hidden(h, slice(None)))
-        i, o, f = (_read(form["sigmoid"], gates[:, k * size : (k + 1) * size]) for k in range(3))
-        g = _read(form["tanh"], gates[:, 3 * size :])
+    def lstm(self, inputs: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the states after a step, of the sums `inputs` of the step and the states before it."""
+        form, fraction, limit = self.form, int(self.form["cell_fraction"][0]), int(self.form["cell_limit"][0])
+        *sigmoids, last = np.split(self.gate(inputs + self.hidden(h)), 4, axis=1)
+        (i, o, f), g = (_read(form["sigmoid"], gate) for gate in sigmoids), _read(form["tanh"], last)
         c = np.clip((((f * c) << (15 - fraction)) + i * g + (np.int64(1) << (29 - fraction))) >> (30 - fraction), -limit, limit)
-        h = _clamp16((o * _read(form["cell_tanh"], c) + (1 << (29 - hidden))) >> (30 - hidden))
+        return _clamp16((o * _read(form["cell_tanh"], c) + (1 << (29 - self.fraction))) >> (30 - self.fraction)), c
+
+    def gru(self, inputs: np.ndarray, h: np.ndarray, linear_before_reset: bool) -> np.ndarray:
+        """Return the state after a step, as `lstm`."""
+        both, last = slice(0, 2 * h.shape[1]), slice(2 * h.shape[1], None)
+        z, r = np.split(_read(self.form["sigmoid"], self.gate(inputs[:, both] + self.hidden(h, both))), 2, axis=1)
+        if linear_before_reset:
+            v = self.wide(self.hidden(h, last) + self.form["recurrent_bias"])
+            mixed = self.held((self.wide(inputs[:, last]) * ONE + r * v + (1 << 18)) >> 19)
+        else:
+            mixed = self.gate(inputs[:, last] + self.hidden((r * h + ONE // 2) >> STATE_BITS, last))
+        return _clamp16(((ONE - z) * self.new_state(mixed) + z * h + ONE // 2) >> STATE_BITS)
+
+
+def all_states(
+    cell: str, x: np.ndarray, form: Mapping[str, np.ndarray], order: range, linear: bool, h: np.ndarray, c: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the hidden states (N, steps, hidden) and the last cell state (N, hidden), int64, of an "LSTM", "GRU" or "RNN".
+
+    x: inputs (N, steps, size) without zero point. `order`: of the steps. `linear`: linear_before_reset. h, c: the states (N,
+    hidden) before.
+    """
+    layer, states = _Layer(form, x), np.zeros((*x.shape[:2], h.shape[1]), np.int64)
+    for t in order:
+        inputs = layer.inputs[:, t]
+        if cell == "LSTM":
+            h, c = layer.lstm(inputs, h, c)
+        elif cell == "GRU":
+            h = layer.gru(inputs, h, linear)
+        else:
+            h = _clamp16(layer.new_state(layer.gate(inputs + layer.hidden(h))))
         states[:, t] = h
     return states, c
-
-
-def gru(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, linear_before_reset: bool, h: np.ndarray) -> np.ndarray:
-    """Return the states (N, steps, hidden), int64, of inputs (N, steps, size) without zero point; `h`: the state before."""
-    sums, size, narrowed = _Gates(form, x), h.shape[1], STATE_BITS - int(form["hidden_fraction"][0])
-    states = np.zeros((*x.shape[:2], size), np.int64)
-    both, last = slice(0, 2 * size), slice(2 * size, None)
-    for t in _order(x.shape[1], reverse):
-        gates = _read(form["sigmoid"], sums.gate(sums.inputs[:, t, both] + sums.hidden(h, both)))
-        z, r = gates[:, :size], gates[:, size:]
-        if linear_before_reset:
-            v = sums.wide(sums.hidden(h, last) + form["recurrent_bias"])
-            mixed = sums.held((sums.wide(sums.inputs[:, t, last]) * ONE + r * v + (1 << 18)) >> 19)
-        else:
-            mixed = sums.gate(sums.inputs[:, t, last] + sums.hidden((r * h + ONE // 2) >> STATE_BITS, last))
-        n = (_read(form["tanh"], mixed) + ((1 << narrowed) >> 1)) >> narrowed
-        h = _clamp16(((ONE - z) * n + z * h + ONE // 2) >> STATE_BITS)
-        states[:, t] = h
-    return states
-
-
-def rnn(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, h: np.ndarray) -> np.ndarray:
-    """Return the states (N, steps, hidden), int64, of inputs (N, steps, size) without zero point; `h`: the state before."""
-    sums, narrowed = _Gates(form, x), STATE_BITS - int(form["hidden_fraction"][0])
-    states = np.zeros((*x.shape[:2], h.shape[1]), np.int64)
-    for t in _order(x.shape[1], reverse):
-        n = _read(form["tanh"], sums.gate(sums.inputs[:, t] + sums.hidden(h, slice(None))))
-        h = _clamp16((n + ((1 << narrowed) >> 1)) >> narrowed)
-        states[:, t] = h
-    return states

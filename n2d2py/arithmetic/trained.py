@@ -13,8 +13,6 @@ full        -2^(b-1) .. 2^(b-1) - 1         scale 2^-(b-1)    -1 and 1 for Range
 ==========  ==============================  ================  ===================================
 """
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

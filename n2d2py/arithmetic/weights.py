@@ -1,15 +1,12 @@
 """Integer weights and biases, with a scale for each output channel or for the whole layer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from n2d2py.arithmetic import PLACE_LIMIT, largest_place
-from n2d2py.arithmetic.histogram import LEAST_RANGE, Histogram
-from n2d2py.arithmetic.thresholds import kl_threshold
+from n2d2py.arithmetic.histogram import LEAST_RANGE, Histogram, kl_threshold
 
 MAX_ACCUMULATOR = 2**31 - 1
 

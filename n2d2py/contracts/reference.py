@@ -18,7 +18,8 @@ import numpy as np
 from n2d2py.arithmetic.exact import LARGE, digest
 from n2d2py.contracts.functions import FunctionRow
 from n2d2py.contracts.windows import Pads
-from n2d2py.graph import Graph, Node, Shape, memory_axes
+from n2d2py.graph import Graph, Node, Shape
+from n2d2py.graph.shapes import memory_axes
 from n2d2py.naming import FreshNames
 from n2d2py.registry import Registry
 

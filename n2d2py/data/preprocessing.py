@@ -15,7 +15,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.frame import FrameSource, shorter_side
-from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.arithmetic.sensor import StreamSource
 from n2d2py.data.transformations.base import Range
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.inputs import ORDERS, InputContract, InputSource, PixelMap

@@ -15,8 +15,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.arithmetic.sensor import SensorSource
-from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.arithmetic.sensor import SensorSource, StreamSource
 from n2d2py.data import decode
 from n2d2py.data.database.arrays import check_axes, label_ids, random_bytes, read_arrays
 from n2d2py.data.database.base import Database, Items, array_items, file_items

@@ -5,8 +5,6 @@ def _becomes(first: Node, second: Node) -> Op | str:
     return Double() if second.inputs[0] == second.inputs[1] else "it adds two tensors"
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

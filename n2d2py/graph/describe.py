@@ -1,7 +1,5 @@
 """Description of a network as plain data, for `-describe` and the reports."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from n2d2py.graph.graph import Graph

@@ -3,8 +3,6 @@
 Rescale, clamp and bound belong to QuantNode, since every form may have them (n2d2py/graph/quant.py).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -30,21 +30,17 @@ class Links:
         self.readers: dict[str, list[Node]] = {}
         self.members: set[int] = set()
         for node in nodes:
-            self.append(node)
+            self.add(node)
 
-    def append(self, node: Node) -> None:
-        """Append a node."""
+    def add(self, node: Node, nodes: Sequence[Node] = ()) -> None:
+        """Add a node; `nodes`: those of the network, if it is not the last one."""
         self.members.add(id(node))
         for name in node.outputs:
             self.writer.setdefault(name, node)
         for name in dict.fromkeys(node.inputs):
             self.readers.setdefault(name, []).append(node)
-
-    def insert(self, node: Node, nodes: list[Node]) -> None:
-        """Add a node that is already in `nodes`."""
-        self.append(node)
-        for name in dict.fromkeys(node.inputs):
-            self._in_order(name, nodes)
+            if nodes:
+                self._in_order(name, nodes)
 
     def remove(self, node: Node) -> None:
         """Remove a node."""
@@ -68,7 +64,7 @@ class Links:
         read, also_read = ({name: nodes for name, nodes in one.readers.items() if nodes} for one in (self, other))
         return (read, self.writer, self.members) != (also_read, other.writer, other.members)
 
-    def _in_order(self, name: str, nodes: list[Node]) -> None:
+    def _in_order(self, name: str, nodes: Sequence[Node]) -> None:
         if len(self.readers[name]) > 1:
             self.readers[name].sort(key=nodes.index)
 
@@ -166,12 +162,8 @@ class Graph(Ends):
                 raise InternalError(f"tensor {name} is written twice")
             self.tensors[name] = Tensor(name, tuple(int(d) for d in shape), kind)
         links = self._links
-        if at is None:
-            self.nodes.append(node)
-            links.append(node)
-        else:
-            self.nodes.insert(at, node)
-            links.insert(node, self.nodes)
+        self.nodes.insert(len(self.nodes) if at is None else at, node)
+        links.add(node, () if at is None else self.nodes)
         self._known = self._state()
         return node
 

@@ -11,6 +11,7 @@ import numpy as np
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.arithmetic.sensor import SensorSource
+from n2d2py.graph.port import with_tuples
 from n2d2py.graph.shapes import elements
 
 if TYPE_CHECKING:
@@ -67,12 +68,8 @@ class InputContract:
         """Return the smallest and largest real value of bytes 0 to 255; None if unknown."""
         if self.pixels is None:
             return None
-        ends = [
-            end
-            for factor, offset in zip(self.pixels.factors, self.pixels.offsets, strict=True)
-            for end in (offset, offset + 255 * factor)
-        ]
-        return min(ends), max(ends)
+        ends = np.outer((0, 255), self.pixels.factors) + self.pixels.offsets
+        return float(ends.min()), float(ends.max())
 
     @property
     def text(self) -> str:
@@ -93,22 +90,14 @@ class InputContract:
     @staticmethod
     def of(fields: Mapping[str, Any]) -> InputContract:
         """Return the contract of `fields`."""
-        pixels, size, source = fields["pixels"], fields["size"], fields.get("source")
-        return InputContract(
-            fields["order"],
-            None if size is None else (size[0], size[1]),
-            None if pixels is None else PixelMap(*(tuple(pixels[name]) for name in ("factors", "offsets", "order"))),
-            tuple(fields["classes"]),
-            source and _source(source),
-        )
+        pixels, source = fields["pixels"], fields.get("source")
+        parts = {"pixels": pixels and PixelMap(**with_tuples(pixels)), "source": source and _source(source)}
+        return InputContract(**{**with_tuples(fields), **parts})
 
 
 def _source(fields: Mapping[str, Any]) -> InputSource:
-    if "preset" in fields:
-        return AudioSource(**fields)
-    if "axes" in fields:
-        return SensorSource(**{**fields, **{name: tuple(fields[name]) for name in ("unit", "mean", "std")}})
-    return FrameSource(**{**fields, "resize": tuple(fields["resize"]), "crop": tuple(fields["crop"])})
+    kind = AudioSource if "preset" in fields else SensorSource if "axes" in fields else FrameSource
+    return kind(**with_tuples(fields))
 
 
 NO_CONTRACT = InputContract()

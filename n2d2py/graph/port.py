@@ -14,6 +14,11 @@ from n2d2py.errors import InternalError
 from n2d2py.graph.shapes import Shape, elements
 
 
+def with_tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of a dataclass as read from JSON, which has lists for tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+
+
 @dataclass(frozen=True)
 class FilePort:
     """Axes and element type in the file. The tensor of the graph has the same elements as (1, C, H, W), (1, C, W) or (1, F).
@@ -87,8 +92,7 @@ class FilePort:
     def of(fields: Mapping[str, Any]) -> FilePort:
         """Return the port of `fields`."""
         kind = fields["type"]
-        dims, axes = tuple(fields["dims"]), tuple(fields["image_axes"])
-        return FilePort(**{**fields, "dims": dims, "image_axes": axes, "type": None if kind is None else NumType(**kind)})
+        return FilePort(**{**with_tuples(fields), "type": kind and NumType(**kind)})
 
 
 def plain_port(shape: Shape) -> FilePort:

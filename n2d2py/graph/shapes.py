@@ -3,8 +3,6 @@
 Images (C, H, W) are stored channels-last (HWC), arrays row-major.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -4,17 +4,8 @@ The door has those that passes and quantization know by name.
 """
 
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
-from n2d2py.operators.arrays.map import (
-    ArrayMap,
-    constant_operand,
-    divisor_tensor,
-    function_name,
-    gains_and_shifts,
-    row_constant,
-    scalar_factor,
-    scale_and_shift,
-)
+from n2d2py.operators.arrays.gather import ArrayGather
+from n2d2py.operators.arrays.map import ArrayMap, divisor_tensor, row_constant, scalar_factor
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayReduce

@@ -1,14 +1,11 @@
 """Batch normalization with stored statistics."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
 
+from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.ini import ACTIVATED, NB_OUTPUTS, LayerContext, ini, read_activation
-from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node
 from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx

@@ -1,7 +1,5 @@
 """Imports every module of this package, which registers the built-in operators."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pkgutil import walk_packages
 

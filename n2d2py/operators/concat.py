@@ -1,17 +1,15 @@
 """Concatenation of tensors along an axis."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from math import prod
 
 import numpy as np
 
 from n2d2py.contracts.cpp import Call, Layer, LayerCode, cpp, epilogue, moving_epilogue, vectors
-from n2d2py.contracts.operator import register
+from n2d2py.contracts.facets import OnnxWriter, onnx_emitter, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, moved_layer, peak, quantizer, rescaled_layer
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Custom, Node, QuantGraph, QuantNode, Shape, channels, elements, requantized, rows_along
+from n2d2py.graph import Custom, Node, QuantGraph, QuantNode, Shape, channels, elements, requantized
+from n2d2py.graph.shapes import rows_along
 from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
 from n2d2py.operators.arrays.base import ArrayOp, operand_pointers, output_pointer
 from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, onnx
@@ -95,7 +93,6 @@ def is_real_concat(node: Node | QuantNode) -> bool:
     return isinstance(node.op, Concat) and node.op.concatenates_reals
 
 
-# ---- ONNX import -------------------------------------------------------------------------------
 def concatenate(a: Arrays, values: list[Value], axis: int) -> Value:
     """Return the values concatenated along `axis`."""
     first = values[0].dims

@@ -1,8 +1,6 @@
 """Layers with weights: convolution (cross-correlation) and transposed convolution, both dense, grouped or depthwise, and fully
 connected layers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,15 +8,12 @@ import numpy as np
 
 from n2d2py.arithmetic import conv_sums
 from n2d2py.contracts.cpp import Call, KernelFacts, Layer, LayerCode, cpp, epilogue, pack, scratch, scratch_of, select, window
-from n2d2py.contracts.ini import convolution
+from n2d2py.contracts.facets import NoOnnxForm, OnnxWriter, OpNode, Pads, WeightedOp, onnx_emitter, output_extent, pad, register
+from n2d2py.contracts.ini import LayerContext, convolution, ini
 from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, read_activation, read_window, window_keys
-from n2d2py.contracts.ini.layers import LayerContext, ini
 from n2d2py.contracts.ini.trained import with_trained_weights
 from n2d2py.contracts.ini.weights import filler_keys
-from n2d2py.contracts.operator import OpNode, WeightedOp, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, WeightedQuantizer, quantizer
-from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
-from n2d2py.contracts.windows import Pads, output_extent, pad
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape, channels, elements, height, width
 from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import Access, LineTable, Ranges, Window, memory_access

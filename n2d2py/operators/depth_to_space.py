@@ -1,15 +1,12 @@
 """Rearrangement of channel groups into blocks of pixels, and back."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 
 from n2d2py.contracts.cpp import Layer, LayerCode, cpp, moving_epilogue
-from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.quant.quantizer import Moving, quantizer
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx
 

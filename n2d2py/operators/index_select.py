@@ -1,16 +1,13 @@
 """Selection of positions: slices, splits, reversals, repetition, borders; for arrays any reordering, with a fill value."""
 
-from __future__ import annotations
-
 from functools import reduce
 from math import prod
 
 import numpy as np
 
 from n2d2py.contracts.cpp import Array, Constants, Expression, Layer, LayerCode, Reference, cpp, moving_epilogue
-from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.quant.quantizer import Moving, quantizer
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.base import kind_dtype, loop_type
 

@@ -1,6 +1,6 @@
-"""Algebra of per-channel gains and shifts around layers with weights, in float64."""
+"""Algebra of per-channel gains and shifts around layers with weights, in float64, and the signs of values."""
 
-from __future__ import annotations
+from collections.abc import Collection
 
 import numpy as np
 
@@ -8,11 +8,15 @@ from n2d2py.graph import Graph, Node, Shape
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.concat import is_real_concat
 from n2d2py.operators.conv import Conv, Fc
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.index_select import IndexSelect
-from n2d2py.operators.pointwise import Affine
+from n2d2py.operators.pointwise import Activation, Affine
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.quantize import Convert
 from n2d2py.operators.reshape import MemoryView, Reshape, Transpose
+from n2d2py.operators.softmax import Softmax
 
 MOVES = (IndexSelect, Reshape, Transpose, MemoryView)
 
@@ -142,3 +146,23 @@ def _gain_numbers_after(graph: Graph, reader: Node, tensor: str, numbers: np.nda
 def padded_reader(readers: WeightedReaders) -> Node | None:
     """Return a layer with zero padding, which a shift would change; else None."""
     return next((reader for reader, _ in readers if isinstance(reader.op, Conv) and any(reader.op.pads)), None)
+
+
+def nonnegative_tensors(graph: Graph, inputs: Collection[str] = ()) -> set[str]:
+    """Return the tensors that cannot be negative, given the nonnegative `inputs` of the network."""
+    facts = set(inputs)
+    for node in graph.nodes:
+        op, all_known = node.op, all(name in facts for name in node.inputs)
+        activation = node.activation or (op.function if isinstance(op, Activation) else None)
+        preserves = (op.moves_values and getattr(op, "fill", 0) >= 0) or is_real_concat(node) or isinstance(op, (Pool, Convert))
+        if isinstance(op, Affine):
+            preserves = all(values.min(initial=0) >= 0 for values in node.params.values())
+        if isinstance(op, ElemWise):
+            weights, shifts = op.coefficients(len(node.inputs))
+            preserves = min(*weights, *shifts) >= 0 or op.operation in ("Prod", "Max", "Min")
+            all_known = all_known or op.operation == "EuclideanSum" or (op.operation == "AbsSum" and min(weights) >= 0)
+        keeps = activation is None or (activation.is_clamp and getattr(activation, "high", 0.0) >= 0)
+        own = op.nonnegative or (isinstance(op, Softmax) and not op.log) or (activation is not None and activation.nonnegative)
+        if own or (preserves and all_known and keeps):
+            facts.update(node.outputs)
+    return facts

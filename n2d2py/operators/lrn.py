@@ -1,16 +1,13 @@
 """Local response normalization over channels."""
 
-from __future__ import annotations
-
 from functools import partial, reduce
 
 import numpy as np
 
 from n2d2py.arithmetic.functions import power
 from n2d2py.contracts.cpp import Layer, LayerCode, cpp, epilogue
+from n2d2py.contracts.facets import NoOnnxForm, OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
-from n2d2py.contracts.operator import Op, register
-from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, Shape, channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.arrays.values import Arrays, Unsupported, onnx

@@ -1,7 +1,5 @@
 """Detection heads and other layers with known dimensions but without arithmetic."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -41,33 +39,24 @@ def _objects(context: LayerContext) -> Shape:
     return (1, _BOX + 1 + 2 * max(parts, default=0) + 3 * max(templates, default=0), 1, 1)
 
 
+def _regions(context: LayerContext) -> Shape:
+    return (1, *(context.values[key] for key in ("NbOutputs", "OutputsHeight", "OutputsWidth")))
+
+
 def _fractional(context: LayerContext) -> Shape:
     values, ratio = context.values, context.values["ScalingRatio"]
     return (1, values["NbOutputs"], *(int(extent / ratio) for extent in (height(context.shapes[0]), width(context.shapes[0]))))
 
 
-def _register_type(
-    name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ...], accepted: str, config: str = "", why: str = _HEAD
-) -> None:
-    @ini(
-        name,
-        *keys,
-        accepted=COVERED.for_keys(*accepted.split()),
-        config_accepted=COVERED.for_keys(*config.split()),
-        doc="Layer known to -describe only.",
-        refused=why,
-    )
+def _register_type(name: str, shape: Callable[[LayerContext], Shape], *keys: Key, why: str = _HEAD) -> None:
+    @ini(name, *keys, accepted=(COVERED,), config_accepted=(COVERED,), doc="Layer known to -describe only.", refused=why)
     def build(context: LayerContext) -> None:
         remedy = "end the network before this layer, and compute the rest in the application"
         context.cannot_run("E231", f"layers of type {name} cannot be computed: {why}", remedy, "Type")
         context.add(Outline(shape(context), name), [tensor for _, tensor in context.parents])
 
 
-_SIZES = (
-    Key("OutputsWidth", Kind.UINT, doc="Width of each result.", minimum=1),
-    Key("OutputsHeight", Kind.UINT, doc="Height of each result.", minimum=1),
-)
-_SHAPES = (
+_PARTS = (
     Key("NumParts", Kind.UINTS, (), "Number of parts per object class."),
     Key("NumTemplates", Kind.UINTS, (), "Number of templates per class."),
 )
@@ -76,40 +65,15 @@ _ANCHORS = (
     Key("Ratios", Kind.FLOATS, (), "Aspect ratios (width to height) of the anchors."),
     Key("Scales", Kind.FLOATS, (1.0,), "Sizes of the anchors."),
 )
-_WINDOW = "InputOffset* InputWidth InputHeight"
-_DETECTION = (
-    f"{_WINDOW} DetectorType InputFormat PixelFormat Anchoring AnchorJSON JSONFormat RootArea LabelMapping "
-    "ScoresCls GenerateAnchors FeatureMap* NbAnchors NbProposals NbClass NMS_Threshold Score_Threshold "
-    "ScoreIndex IoUIndex ApplyNMS MeansFactor StdFactor NbOutputs"
-)
+_WIDTH = Key("OutputsWidth", Kind.UINT, doc="Width of each result.", minimum=1)
+_HEIGHT = Key("OutputsHeight", Kind.UINT, doc="Height of each result.", minimum=1)
+_CLASS = Key("WithCls", Kind.BOOL, False, "Add a class to each box.")
+_RATIO = Key("ScalingRatio", Kind.FLOAT, doc="Ratio of input size to output size.", minimum=1)
 
-_register_type("Anchor", _anchor, _ANCHORS, _DETECTION, "PositiveIoU NegativeIoU Loss*")
-_register_type("ObjectDet", _objects, (*_SHAPES, *_ANCHORS), _DETECTION)
-_register_type("RP", lambda context: (1, _BOX, 1, 1), (), _DETECTION, "NMS* ForegroundRate ForegroundMinIoU Background*")
-_register_type(
-    "Proposal",
-    lambda context: (1, _BOX + int(context.values["WithCls"]), 1, 1),
-    (*_SHAPES, Key("WithCls", Kind.BOOL, False, "Add a class to each box.")),
-    _DETECTION,
-)
-_register_type(
-    "ROIPooling",
-    lambda context: (1, *(context.values[key] for key in ("NbOutputs", "OutputsHeight", "OutputsWidth"))),
-    (NB_OUTPUTS, *_SIZES),
-    f"{_WINDOW} Pooling",
-)
-_register_type(
-    "FMP",
-    _fractional,
-    (NB_OUTPUTS, Key("ScalingRatio", Kind.FLOAT, doc="Ratio of input size to output size.", minimum=1)),
-    "ActivationFunction* Mapping*",
-    "Overlapping PseudoRandom",
-    "its regions are drawn at random",
-)
-_register_type(
-    "Distance",
-    lambda context: (1, context.values["NbOutputs"], 1, 1),
-    (NB_OUTPUTS,),
-    "Margin CenterCoef WeightsFiller*",
-    why="it is a loss of training",
-)
+_register_type("Anchor", _anchor, *_ANCHORS)
+_register_type("ObjectDet", _objects, *_PARTS, *_ANCHORS)
+_register_type("RP", lambda context: (1, _BOX, 1, 1))
+_register_type("Proposal", lambda context: (1, _BOX + int(context.values["WithCls"]), 1, 1), *_PARTS, _CLASS)
+_register_type("ROIPooling", _regions, NB_OUTPUTS, _WIDTH, _HEIGHT)
+_register_type("FMP", _fractional, NB_OUTPUTS, _RATIO, why="its regions are drawn at random")
+_register_type("Distance", lambda context: (1, context.values["NbOutputs"], 1, 1), NB_OUTPUTS, why="it is a loss of training")

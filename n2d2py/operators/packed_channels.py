@@ -4,8 +4,6 @@ With B bits and the smallest integer `low`, byte c // (8/B) of a pixel holds q -
 first channel in the lowest bits, as in weights and in ONNX's INT4 and INT2. Unused bits of the last byte of a pixel are 0.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.arithmetic import NumType

@@ -1,16 +1,12 @@
 """Zero padding of an image, or a crop."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.contracts.cpp import Layer, LayerCode, cpp, move
+from n2d2py.contracts.facets import OnnxWriter, Op, Pads, onnx_emitter, pad, register
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
 from n2d2py.contracts.onnx.nodes import OnnxNode, Unsupported
-from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import Moving, quantizer
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.contracts.windows import Pads, pad
 from n2d2py.graph import Node, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import PoolWindow, memory_access
@@ -78,12 +74,8 @@ def _from_onnx(a: Arrays) -> None:
 
 
 def _amounts(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:
-    pads = node.attribute("pads")
-    if pads is None:
-        pads = node.constant(1, "list of pads").reshape(-1).tolist()
-    axes = list(range(rank))
-    if node.has(3):
-        axes = [node.axis_of(axis, rank) for axis in node.constant(3, "list of axes").reshape(-1).tolist()]
+    pads = node.integers("pads", 1) or ()
+    axes = [node.axis_of(axis, rank) for axis in node.integers("axes", 3, range(rank))]
     if len(pads) != 2 * len(axes):
         raise Unsupported(f"it has {len(pads)} pads for {len(axes)} axes")
     begin, end = [0] * rank, [0] * rank

@@ -1,8 +1,6 @@
 """Layers that compute each value from the one at its place: an activation function alone; a gain and shift per channel, of a
 BatchNorm or of constants, that no other layer absorbed; added constants such as positional embeddings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +9,11 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.interpolated import fit_knots, interpolate, nearest_defined
 from n2d2py.contracts.cpp import Layer, LayerCode, copy, cpp, epilogue, pack, table, vectors
+from n2d2py.contracts.facets import OnnxWriter, Op, WeightedOp, onnx_emitter, register
 from n2d2py.contracts.functions import Clip, FunctionRow, HardSwish, LeakyRectifier, Step
 from n2d2py.contracts.ini import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini, read_activation
-from n2d2py.contracts.operator import Op, WeightedOp, register
 from n2d2py.contracts.quant import quantizer as quant
 from n2d2py.contracts.quant.file_rounding import hard_swish, multiplied
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import TWICE, Interpolated, Node, QuantGraph, QuantNode, Table, forms
 from n2d2py.ini.schema import Key, Kind

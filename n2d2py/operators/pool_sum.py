@@ -3,15 +3,11 @@
 ElemWise Sum(Pool Max(x), y)  =>  PoolSum(x, y), for floating-point exports
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.contracts.cpp import Layer, LayerCode, cpp, epilogue, window
-from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.facets import OnnxWriter, Op, Pads, onnx_emitter, register
 from n2d2py.contracts.quant.quantizer import Quantizer, quantizer
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.contracts.windows import Pads
 from n2d2py.graph import Node, Shape, chain
 from n2d2py.memory.access import Whole, memory_access
 from n2d2py.operators.pool import Pool

@@ -1,19 +1,16 @@
 """Conversions of the number type: rounding to integers in pre-quantized networks, to floating point and back."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 
 from n2d2py.arithmetic import NumType, make_rescale
 from n2d2py.contracts.cpp import Layer, LayerCode, converting_epilogue, cpp
+from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.functions import Clip
 from n2d2py.contracts.onnx.nodes import Builder, OnnxNode, Unsupported, add_elementwise, elementwise_input
 from n2d2py.contracts.onnx.tensors import element_dtype
-from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant import quantizer as quant
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, Real, Rescaled, requantized
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.arrays.values import Arrays, onnx
@@ -21,7 +18,7 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.elemwise.op import dequantize_and_combine
 from n2d2py.operators.pointwise import Activation
-from n2d2py.operators.reshape import Identity
+from n2d2py.operators.reshape import Identity, emit_identity
 from n2d2py.operators.resize import Resize
 
 
@@ -362,9 +359,7 @@ class Convert(Op):
         return [requantized(values, node.rescaling, node.limits, target)]
 
 
-@onnx_emitter("Convert")
-def _emit_convert(writer: OnnxWriter, node: Node, output: str) -> None:
-    writer.emit("Identity", node.inputs, output)
+onnx_emitter("Convert")(emit_identity)
 
 
 @quant.quantizer("Convert")

@@ -1,22 +1,17 @@
 """Layers that change the shape or the order of values, or nothing: Identity, Reshape, Transpose, and the views of memory that the
 export adds."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np
 
 from n2d2py.contracts.cpp import Layer, LayerCode, copy, cpp, image_axes, move
+from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
-from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import Moving, MovingAnyIntegers, quantizer
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Graph, Node, Shape, elements, in_memory_order, n2d2_dims, of_memory_order
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Joined, View, memory_access, same_order
-
-# ---- the same values ----------------------------------------------------------------------------
 
 
 @register
@@ -55,7 +50,8 @@ def _target_bias_from_ini(context: LayerContext) -> None:
 
 
 @onnx_emitter("Identity", "Dropout")
-def _emit_identity(writer: OnnxWriter, node: Node, output: str) -> None:
+def emit_identity(writer: OnnxWriter, node: Node, output: str) -> None:
+    """Emit a copy of the input."""
     writer.emit("Identity", node.inputs, output)
 
 
@@ -63,9 +59,6 @@ memory_access("Identity", "Dropout", "Reshape")(same_order)
 quantizer("Identity", "Reshape", "Transpose")(MovingAnyIntegers)
 quantizer("Dropout", "MemoryView")(Moving)
 cpp("Identity", "Dropout")(copy)
-
-
-# ---- another shape ------------------------------------------------------------------------------
 
 
 @register
@@ -119,9 +112,6 @@ def _lower_reshape(layer: Layer) -> LayerCode:
     for shape in (layer.requiring_whole_input().input_shape, layer.output_shape):
         image_axes(layer, shape)
     return move(layer, "reshape", {"Serial": 0})
-
-
-# ---- another order ------------------------------------------------------------------------------
 
 
 @register
@@ -190,9 +180,6 @@ def _lower_transpose(layer: Layer) -> LayerCode:
     return move(layer, "transpose", {"AxisC": along[0], "AxisH": along[1], "AxisW": along[2]})
 
 
-# ---- views of memory ----------------------------------------------------------------------------
-
-
 @register
 class MemoryView(Op):
     """The elements of the input in memory order as a tensor of `dims`, without the batch axis.
@@ -219,9 +206,6 @@ def _emit_view(writer: OnnxWriter, node: Node, output: str) -> None:
 
 
 memory_access("MemoryView")(lambda node, graph: View())
-
-
-# ---- columns ------------------------------------------------------------------------------------
 
 
 @register

@@ -1,7 +1,5 @@
 """Softmax along rows of a tensor, in floating point and in integers."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np
@@ -12,11 +10,11 @@ from n2d2py.arithmetic.exact import by_lines
 from n2d2py.arithmetic.float32 import functions_of
 from n2d2py.arithmetic.functions import lane_sum, log
 from n2d2py.contracts.cpp import Expression, Layer, LayerCode, cpp
+from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
-from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, activation_clamp, integer_layer, quantizer, refusal
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
-from n2d2py.graph import Exponentials, MaskedExponentials, Node, QuantGraph, QuantNode
+from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.graph.forms import Exponentials, MaskedExponentials
 from n2d2py.graph.shapes import Shape, axis_along, channels, elements, in_memory_order, of_memory_order, rows_along
 from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import memory_access, rows

@@ -1,20 +1,16 @@
 """Max unpooling: each value returns to the position of the maximum in a max pool."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 
 from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.contracts.cpp import Layer, LayerCode, cpp, moving_epilogue, window
+from n2d2py.contracts.facets import NoOnnxForm, OnnxWriter, Op, Pads, onnx_emitter, output_extent, pad, register
 from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation
 from n2d2py.contracts.ini.layers import LayerContext, ini
 from n2d2py.contracts.ini.mapping import read_mapping
-from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import Moving, quantizer
-from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
-from n2d2py.contracts.windows import Pads, output_extent, pad
 from n2d2py.graph import Node, QuantGraph, QuantNode, Shape
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, memory_access

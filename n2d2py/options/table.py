@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from n2d2py.arithmetic import RESCALING_MODES
-from n2d2py.arithmetic.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
+from n2d2py.arithmetic.histogram import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 from n2d2py.contracts.quant.options import QUALITIES
 from n2d2py.training.metrics import METRICS
 

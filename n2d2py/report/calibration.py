@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.arithmetic.histogram import BINS, Histogram
-from n2d2py.arithmetic.thresholds import CLIPPING_MODES, activation_threshold
+from n2d2py.arithmetic.histogram import BINS, CLIPPING_MODES, Histogram, activation_threshold
 from n2d2py.concurrency import ordered_map
 from n2d2py.figures import Drawing, Svg, outline
 from n2d2py.files import write_text

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from n2d2py.arithmetic.histogram import CLIPPING_MODES
 from n2d2py.arithmetic.thresholds import CLIPPING_MODES
 from n2d2py.files import json_text, write_text
 from n2d2py.memory.format import write_memory_files

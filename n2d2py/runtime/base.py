@@ -10,8 +10,7 @@ import numpy as np
 
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.arithmetic.sensor import SensorSource
-from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.arithmetic.sensor import SensorSource, StreamSource
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import FilePort, InputContract, TensorInfo, plain_port
 from n2d2py.postprocessing import Detection, Detector, PostProcessor

@@ -23,7 +23,8 @@ from n2d2py.contracts.functions import FUNCTIONS, FunctionRow
 from n2d2py.contracts.operator import Op, operator_kinds
 from n2d2py.errors import N2D2Error
 from n2d2py.files import open_regular, read_npz
-from n2d2py.graph import FilePort, QuantGraph, QuantNode, QuantTensor, ResidualAdd, form_of
+from n2d2py.graph import FilePort, QuantGraph, QuantNode, QuantTensor, ResidualAdd
+from n2d2py.graph.forms import form_of
 
 # ---- weights in files of an export ---------------------------------------------------------------
 FOLDER = "dnn/parameters"

@@ -12,7 +12,8 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph, with_states
+from n2d2py.graph import Graph
+from n2d2py.graph.inputs import with_states
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport

@@ -13,8 +13,7 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource, read_audio
 from n2d2py.arithmetic.frame import FrameSource, read_frame
-from n2d2py.arithmetic.sensor import SensorSource, read_sensor
-from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.arithmetic.sensor import SensorSource, StreamSource, read_sensor
 from n2d2py.data.decode import PICTURES, RECORDINGS, SOUNDS
 from n2d2py.data.input_data import InputData
 from n2d2py.data.labels import labelled_data, read_class_names

@@ -14,8 +14,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic.audio import AudioSource, read_audio
-from n2d2py.arithmetic.sensor import SensorSource, read_sensor
-from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.arithmetic.sensor import SensorSource, StreamSource, read_sensor
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.exports import KernelChoice

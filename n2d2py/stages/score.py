@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.arithmetic.sensor import StreamSource
 from n2d2py.concurrency import ordered_map
 from n2d2py.data.stimuli import Batch, Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import StoredStimuli
-from n2d2py.graph import Graph, InputSource, QuantGraph, channels
+from n2d2py.graph import Graph, QuantGraph, channels
+from n2d2py.graph.inputs import InputSource
 from n2d2py.quant.observe.compare import first_difference
 from n2d2py.quant.simulator import quantize_inputs, simulate, simulate_all
 from n2d2py.quant.statistics import batch_size

@@ -14,23 +14,19 @@ from n2d2py.graph import (
     Aligned,
     Custom,
     Dequantized,
-    Exponentials,
-    Form,
     Interpolated,
-    MaskedExponentials,
     Moved,
-    Normalized,
     QuantGraph,
     QuantNode,
     QuantTensor,
     Real,
     Rescaled,
-    Shifted,
     StoredSums,
     Table,
     Weighted,
     forms,
 )
+from n2d2py.graph.forms import Exponentials, Form, MaskedExponentials, Normalized, Shifted
 from n2d2py.operators.normalize.op import lp_normalize
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph

@@ -167,12 +167,6 @@ def test_many_channels_and_two_parents(build):
     np.testing.assert_array_equal(found, np.stack([whole] * 3, axis=1))
 
 
-def test_equal_outputs_are_computed_once(build):
-    net = build(f"{POOL}Pooling=Max\nNbOutputs=500\n", (6, 8, 10))
-    assert net.graph.node("pool").op.kind == "IndexSelect" and len(net.graph.nodes) == 10
-    assert net.dims("pool") == [5, 5, 500]
-
-
 @every("channels", [9, 12, 16, 17, 100])
 def test_folded_maxima(channels, build):
     """More channels than one element-wise layer takes: half and half again."""

@@ -18,7 +18,8 @@ from n2d2py.contracts.cpp.forms import lanes
 from n2d2py.contracts.operator import Op
 from n2d2py.exports import ExportFolder, StoredStimuli, find_target
 from n2d2py.exports.mcu.boards import board
-from n2d2py.graph import Aligned, Form, QuantGraph, QuantNode, QuantTensor, Rescaled, Weighted
+from n2d2py.graph import Aligned, QuantGraph, QuantNode, QuantTensor, Rescaled, Weighted
+from n2d2py.graph.forms import Form
 
 FULL = NumType(8, full=True, scale=0.05, zero_point=-7)
 KINDS = (

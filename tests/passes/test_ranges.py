@@ -5,7 +5,7 @@ from support.ops import Activation, Affine, Concat, ElemWise, Identity, Pool, Re
 from support.tables import every
 
 from n2d2py.contracts.functions import Abs, Clip, Elu, Exp, Sqrt, Tanh
-from n2d2py.operators.signs import nonnegative_tensors
+from n2d2py.operators.linear import nonnegative_tensors
 from n2d2py.reference.executor import run_graph
 
 # x has both signs, r does not; an activation may stand behind the layer

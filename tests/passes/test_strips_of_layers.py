@@ -13,7 +13,6 @@ from n2d2py.contracts.functions import Abs
 from n2d2py.graph import (
     Aligned,
     Dequantized,
-    Form,
     Interpolated,
     Moved,
     QuantGraph,
@@ -24,6 +23,7 @@ from n2d2py.graph import (
     Table,
     Weighted,
 )
+from n2d2py.graph.forms import Form
 from n2d2py.memory.strips import SliceCut, StripCut
 from n2d2py.passes.integer.strips import by_channels, by_columns, with_strips
 from n2d2py.quant.simulator import simulate

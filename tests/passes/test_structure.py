@@ -8,7 +8,7 @@ from support.tables import every
 from n2d2py import log
 from n2d2py.contracts.functions import Clip, Tanh
 from n2d2py.graph import Graph
-from n2d2py.operators.signs import nonnegative_tensors
+from n2d2py.operators.linear import nonnegative_tensors
 from n2d2py.passes import fuse
 from n2d2py.passes.fuse_into import compose, fuse_activation, fuse_padding, remove_unlimited
 from n2d2py.passes.layout import merge_transpose, remove_identity, remove_reshape

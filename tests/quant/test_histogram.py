@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.arithmetic.histogram import BINS, Histogram
-from n2d2py.arithmetic.thresholds import (
+from n2d2py.arithmetic.histogram import (
+    BINS,
     CLIPPING_MODES,
     WEIGHT_CLIPPING_MODES,
+    Histogram,
     activation_threshold,
     kl_threshold,
     mse_threshold,

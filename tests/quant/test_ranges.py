@@ -10,8 +10,7 @@ from support.ops import Activation, Conv, Pool
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
-from n2d2py.arithmetic.histogram import Histogram
-from n2d2py.arithmetic.thresholds import activation_threshold
+from n2d2py.arithmetic.histogram import Histogram, activation_threshold
 from n2d2py.contracts.functions import Clip, Elu, LeakyRectifier
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.frontend.onnx.importer import import_onnx

@@ -9,7 +9,8 @@ import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType, make_rescale
 from n2d2py.contracts.functions import Clip, LeakyRectifier, Logistic, Softplus, Swish, Tanh
-from n2d2py.graph import Aligned, QuantGraph, QuantNode, QuantTensor, Real, Table, Weighted, form_of
+from n2d2py.graph import Aligned, QuantGraph, QuantNode, QuantTensor, Real, Table, Weighted
+from n2d2py.graph.forms import form_of
 from n2d2py.memory.plan import Plane
 from n2d2py.operators.packed_channels import PACKED
 from support import kernel_layouts as layouts

@@ -22,7 +22,8 @@ from n2d2py.contracts.ini.quantizers import load_trained_weights
 from n2d2py.contracts.ini.weights import WeightStore, fill
 from n2d2py.contracts.operator import Op, make_operator
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import MAX_ELEMENTS, Graph, Node, Shape, channels, complete_params, height, width
+from n2d2py.graph import Graph, Node, Shape, channels, complete_params, height, width
+from n2d2py.graph.shapes import MAX_ELEMENTS
 from n2d2py.ini import Ignored, Key, Schema, Values
 from n2d2py.registry import Registry
 

@@ -13,7 +13,8 @@ import numpy as np
 from n2d2py.contracts.onnx.skeleton import tensors_read
 from n2d2py.contracts.operator import make_operator
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import MAX_TENSOR, Graph, Node, Shape, Tensor
+from n2d2py.graph import Graph, Node, Shape, Tensor
+from n2d2py.graph.shapes import MAX_TENSOR
 
 if TYPE_CHECKING:
     from n2d2py.frontend.onnx.model import OnnxModel

@@ -8,11 +8,10 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource
-from n2d2py.arithmetic.fourier import Complex, stage_twiddles, twiddles
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.arithmetic.micro_frontend import LOG_TABLE, correction_bits, gain_table, snr_shift
 from n2d2py.arithmetic.pcen import POWER_TABLE
-from n2d2py.arithmetic.power_spectrum import rotations, spare_bits
+from n2d2py.arithmetic.power_spectrum import Complex, rotations, spare_bits, stage_twiddles, twiddles
 from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.graph import PixelMap
 

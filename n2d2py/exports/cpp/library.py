@@ -18,7 +18,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
-from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.arithmetic.sensor import StreamSource
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_library
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE

@@ -1,7 +1,5 @@
 """Shared by the operators on arrays: dimensions, and their C++ (loops as types, operands as pointers)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod

@@ -1,7 +1,5 @@
 """Selection of elements by indices computed in the network."""
 
-from __future__ import annotations
-
 from functools import partial, reduce
 from itertools import pairwise
 from math import prod
@@ -9,9 +7,8 @@ from math import prod
 import numpy as np
 
 from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.operator import register
+from n2d2py.contracts.facets import NoOnnxForm, OnnxWriter, onnx_emitter, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, integer_layer, quantizer
-from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
 from n2d2py.graph import Custom, Node, QuantNode, Shape
 from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, kernel_call, operand_pointers, strides
 from n2d2py.operators.arrays.values import Arrays, Unsupported, Value, check_positions, onnx
@@ -107,7 +104,6 @@ class EmbeddingQuantizer(Quantizer):
         return integer_layer(node, Custom({"operand0": table}), (types.output.qmin, types.output.qmax))
 
 
-# ---- ONNX import ---------------------------------------------------------------------------------
 @onnx("Gather")
 def _gather(a: Arrays) -> None:
     dims = a.input().dims

@@ -5,8 +5,6 @@ and DequantizeLinear nodes with integers as network inputs and outputs. Networks
 their integers are those of the export.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.contracts.onnx.tensors import Value, element_dtype

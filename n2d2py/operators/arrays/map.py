@@ -1,7 +1,5 @@
 """Element-wise functions with NumPy's broadcasting."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import prod
 from typing import NamedTuple
@@ -11,8 +9,7 @@ import numpy as np
 from n2d2py.arithmetic import cut
 from n2d2py.arithmetic import functions as exact
 from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.operator import register
-from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
+from n2d2py.contracts.facets import NoOnnxForm, OnnxWriter, onnx_emitter, register
 from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.base import ArrayOp, broadcast_strides, kind_dtype, loop_type, operand_pointers
 from n2d2py.operators.pointwise import Activation

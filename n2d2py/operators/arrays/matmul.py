@@ -1,22 +1,16 @@
 """Matrix products: of two arrays, or of rows and constant weights (Fc). MatMul and Gemm are one, Einsum is several."""
 
-from __future__ import annotations
-
 from functools import reduce
 from math import prod
 
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, exact_float
-from n2d2py.contracts.cpp.code import ChosenKernel, Selection
-from n2d2py.contracts.cpp.epilogue import epilogue
-from n2d2py.contracts.cpp.identifiers import float_literal
+from n2d2py.contracts.cpp import Call, ChosenKernel, Expression, Layer, LayerCode, Selection, cpp, epilogue, float_literal
 from n2d2py.contracts.cpp.isa import FLOATS, PRODUCT, sets_with
-from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.cpp.parts import NATIVE, REAL_NATIVE, Call, Expression
-from n2d2py.contracts.operator import register
+from n2d2py.contracts.cpp.parts import NATIVE, REAL_NATIVE
+from n2d2py.contracts.facets import OnnxWriter, onnx_emitter, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, peak, quantizer, refusal, rescaled_layer
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import Node, QuantNode, Shape
 from n2d2py.operators.arrays.base import ArrayOp, loop_type, operand_pointers, output_pointer, strides
 from n2d2py.operators.arrays.reduce import reduce_axes
@@ -121,7 +115,6 @@ def strided_view(vector: np.ndarray, view: View, dims: tuple[int, ...]) -> np.nd
     return np.lib.stride_tricks.as_strided(vector[:, view[1] :], (len(vector), *dims), (vector.strides[0], *steps))
 
 
-# ---- ONNX import ----
 def add_matmul(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:
     """Add left @ right by the rules of numpy.matmul; the kind is `result`, or that of `left` by default."""
     if not left.dims or not right.dims:

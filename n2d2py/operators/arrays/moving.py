@@ -1,7 +1,5 @@
 """Operators that move, repeat and crop elements along any axis of images and arrays."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -1,13 +1,10 @@
 """Selection of elements or boxes by value: top-k, non-maximum suppression."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py import log
 from n2d2py.contracts.cpp.layer import Layer, LayerCode, cpp
-from n2d2py.contracts.operator import register
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
+from n2d2py.contracts.facets import OnnxWriter, onnx_emitter, register
 from n2d2py.graph import Node, Shape
 from n2d2py.operators.arrays.base import ArrayOp, AxisOp, around_axis, kernel_call, operand_pointers
 from n2d2py.operators.arrays.gather import ArrayGather

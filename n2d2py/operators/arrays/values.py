@@ -7,8 +7,6 @@
 Values are images, arrays or constants, with their ONNX dimensions. Plug-ins and built-in operators use the same declaration.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod

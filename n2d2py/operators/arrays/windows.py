@@ -1,8 +1,6 @@
 """Windows over axes. Convolutions and pools of ONNX become layers on images, or arrays of up to three spatial axes, also with
 weights computed in the network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial, reduce
 from math import prod

@@ -8,22 +8,18 @@
 Replaced layers stay if another layer reads them; the import removes the others as dead code.
 """
 
-from __future__ import annotations
-
-from functools import reduce
-from math import isclose, sqrt
-
 import numpy as np
-from numpy.polynomial import polynomial
 
 from n2d2py.contracts import functions
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
+from n2d2py.operators.arrays.map import MAP_FUNCTIONS, ArrayMap, scale_and_shift
 from n2d2py.operators.elemwise.op import ElemWise
 from n2d2py.operators.pointwise import Activation, Affine
 
-_MAX_STEPS = 6
-"""Largest number of consecutive layers that compute a polynomial."""
+_MAX_STEPS = 9
+"""Largest number of consecutive layers that compute a gate."""
+_POINTS = np.array([*np.linspace(-4.0, 4.0, 16), 50.0])
+"""Where a gate is compared with those of known functions; all of them are 1 at the last point."""
 
 
 def find_gated_function(graph: Graph, a: str, b: str) -> tuple[str, functions.FunctionRow, float] | None:
@@ -85,71 +81,50 @@ def _find_gate(graph: Graph, x: str, gate: str) -> tuple[functions.FunctionRow, 
     """Return (f, g) with x * gate = g * f(x); else None."""
     inner, factor, offset = _scalings(graph, gate)[-1]
     source, function = _split_activation(graph, inner)
-    if function is None:
+    if isinstance(function, (functions.Clip, functions.HardSigmoid)):
+        return _find_hard_swish(graph, x, source, function, factor) if offset == 0 and factor > 0 else None
+    values = _evaluate(graph, gate, x, _MAX_STEPS)
+    if function is None or values is None:
         return None
-    before, gain, shift = next((one for one in _scalings(graph, source) if one[0] == x), (source, 1.0, 0.0))
-    scales_x = before == x and shift == 0
-    if isinstance(function, functions.Erf) and scales_x and isclose(gain, sqrt(0.5), rel_tol=1e-5) and isclose(factor, offset):
-        return functions.Gelu(), 2 * factor
-    if isinstance(function, functions.Tanh) and isclose(factor, offset) and _is_gelu_polynomial(graph, source, x):
-        return functions.GeluTanh(), 2 * factor
-    if offset != 0 or factor <= 0:
-        return None
-    if isinstance(function, functions.Clip) and before == x and function.low == 0 < function.high < np.inf:
-        return functions.HardSwish(gain * factor, shift * factor, function.high * factor), 1.0
+    for kind in functions.FUNCTIONS.values():
+        if kind.gate or kind in (functions.Gelu, functions.GeluTanh):
+            expected = kind()(_POINTS) / _POINTS
+            gain = float(values[-1] / expected[-1])
+            if gain > 0 and np.allclose(values, gain * expected, rtol=1e-4, atol=1e-7 * gain):
+                return kind(), gain
+    return None
+
+
+def _find_hard_swish(
+    graph: Graph, x: str, source: str, function: functions.FunctionRow, factor: float
+) -> tuple[functions.FunctionRow, float] | None:
     if isinstance(function, functions.HardSigmoid) and source == x:
         return functions.HardSwish(function.gain * factor, function.shift * factor, factor), 1.0
-    for kind in functions.FUNCTIONS.values():
-        if kind.gate and _split_activations(graph, inner, len(kind.gate)) == (x, kind.gate):
-            return kind(), factor
+    found = next((one for one in _scalings(graph, source) if one[0] == x), None)
+    if found is not None and isinstance(function, functions.Clip) and function.low == 0 < function.high < np.inf:
+        return functions.HardSwish(found[1] * factor, found[2] * factor, function.high * factor), 1.0
     return None
 
 
-def _is_gelu_polynomial(graph: Graph, tensor: str, x: str) -> bool:
-    """True if a tensor is sqrt(2 / pi) * (x + 0.044715 x^3), in any order of products and sums."""
-    result = _polynomial(graph, tensor, x, _MAX_STEPS)
-    if result is None or result.shape != functions.GELU_POLYNOMIAL.shape:
-        return False
-    return np.allclose(result, functions.GELU_POLYNOMIAL, rtol=1e-5, atol=1e-9)
-
-
-def _polynomial(graph: Graph, tensor: str, x: str, steps: int) -> np.ndarray | None:
-    """Return the coefficients of a tensor as a polynomial of `x` of degree 3 at most, constant first; else None."""
-    if tensor == x:
-        return np.array([0.0, 1.0])
-    node = graph.producer(tensor)
-    if node is None or node.activation is not None or steps == 0:
+def _evaluate(graph: Graph, tensor: str, x: str, steps: int) -> np.ndarray | None:
+    """Return the values of a tensor where those of `x` are `_POINTS`, if at most `steps` layers after each other compute it from
+    `x` alone, element by element; else None."""
+    node = None if steps == 0 else graph.producer(tensor)
+    if tensor == x or node is None or node.activation is not None:
+        return _POINTS if tensor == x else None
+    op, scaling = node.op, _scaling(node)
+    if not isinstance(op, (Activation, Affine, ElemWise, ArrayMap)):
         return None
-    scaling = _scaling(node)
-    parts = [_polynomial(graph, name, x, steps - 1) for name in node.inputs]
-    results = [part for part in parts if part is not None]
-    if len(results) < len(parts):
+    inputs = [values for name in node.inputs if (values := _evaluate(graph, name, x, steps - 1)) is not None]
+    if not inputs or len(inputs) < len(node.inputs):
         return None
     if scaling is not None:
-        return polynomial.polyadd(scaling[0] * results[0], [scaling[1]])
-    if isinstance(node.op, ElemWise):
-        return _combined(node.op, results)
-    if isinstance(node.op, ArrayMap) and node.op.function in ("Add", "Mul", "Pow") and not node.op.result:
-        operands = [results[slot] for slot in node.op.slots if slot >= 0]
-        if node.op.function == "Pow":
-            exponent = np.ravel(node.params.get("operand1", ()))
-            return polynomial.polypow(operands[0], 3) if np.array_equal(exponent, [3]) else None
-        return _combined(ElemWise("Sum" if node.op.function == "Add" else "Prod"), operands) if len(operands) == 2 else None
+        return scaling[0] * inputs[0] + scaling[1]
+    if isinstance(op, Activation) or (isinstance(op, ElemWise) and op.operation in ("Sum", "Prod")):
+        return op.run(inputs, node)[0]
+    if isinstance(op, ArrayMap) and op.function in ("Add", "Mul", "Pow") and not op.result:
+        constants = {index: np.ravel(node.params[f"operand{index}"]) for index, slot in enumerate(op.slots) if slot < 0}
+        if all(constant.size == 1 for constant in constants.values()):
+            operands = [inputs[slot] if slot >= 0 else constants[index] for index, slot in enumerate(op.slots)]
+            return MAP_FUNCTIONS[op.function](*operands)
     return None
-
-
-def _combined(op: ElemWise, operands: list[np.ndarray]) -> np.ndarray | None:
-    if op.operation == "Sum":
-        terms = zip(operands, *op.coefficients(len(operands)), strict=True)
-        return reduce(polynomial.polyadd, (polynomial.polyadd(weight * part, [shift]) for part, weight, shift in terms))
-    result = reduce(polynomial.polymul, operands) if op.operation == "Prod" else None
-    return result if result is not None and len(result) <= len(functions.GELU_POLYNOMIAL) else None
-
-
-def _split_activations(graph: Graph, tensor: str, length: int) -> tuple[str, tuple[functions.FunctionRow | None, ...]]:
-    """Return (x, (f1, ..., fn)) if activation layers compute `tensor` as fn(... f1(x)); None for a missing function."""
-    result: list[functions.FunctionRow | None] = []
-    for _ in range(length):
-        tensor, function = _split_activation(graph, tensor)
-        result.insert(0, function)
-    return tensor, tuple(result)

@@ -1,7 +1,5 @@
 """[section] Type=ElemWise."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.contracts.ini import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini, read_activation

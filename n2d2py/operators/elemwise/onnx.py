@@ -1,7 +1,5 @@
 """Element-wise ONNX operators: layers on images if their operands allow it, else ArrayMap with every form of broadcasting."""
 
-from __future__ import annotations
-
 from functools import partial, reduce
 from math import prod
 

@@ -1,7 +1,5 @@
 """Element-wise combination of several tensors; axes of length 1 are broadcast."""
 
-from __future__ import annotations
-
 from functools import reduce
 from math import prod
 from typing import ClassVar
@@ -10,11 +8,10 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType, StepRescale
 from n2d2py.contracts.cpp import BYTE_SUMS, Call, Expression, Layer, LayerCode, cpp, epilogue, vectors
-from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.quant import quantizer as quant
 from n2d2py.contracts.quant.byte_pairs import byte_form
 from n2d2py.contracts.quant.file_rounding import sums_rescale
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import TWICE, Aligned, Dequantized, Node, QuantNode, Shape
 from n2d2py.memory.access import memory_access, pointwise
 

@@ -1,5 +1,3 @@
 """Normalization along rows of a tensor."""
 
 from n2d2py.operators.normalize.op import Normalize
-
-__all__ = ["Normalize"]

@@ -12,8 +12,6 @@ differences may be mean(y * y) - mean(y) * mean(y), as in Flax. Reduced axes are
 Replaced layers stay if another layer reads them; the import removes the others as dead code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import dropwhile, zip_longest

@@ -1,7 +1,5 @@
 """Normalization along rows of a tensor."""
 
-from __future__ import annotations
-
 from math import prod, sqrt
 
 import numpy as np
@@ -9,11 +7,12 @@ import numpy as np
 from n2d2py.arithmetic.attention import LONGEST_LINE, normalized
 from n2d2py.arithmetic.functions import lane_sum
 from n2d2py.contracts.cpp import Argument, Layer, LayerCode, cpp, epilogue, vectors
+from n2d2py.contracts.facets import NoOnnxForm, OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
-from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, common_multipliers, quantizer, refusal, rescaled_layer
-from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
-from n2d2py.graph import Node, Normalized, QuantGraph, QuantNode, Shape, axis_along, elements, in_memory_order, of_memory_order
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape, elements, in_memory_order, of_memory_order
+from n2d2py.graph.forms import Normalized
+from n2d2py.graph.shapes import axis_along
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import memory_access, rows
 from n2d2py.operators.arrays.base import kernel_call

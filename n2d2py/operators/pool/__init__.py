@@ -1,5 +1,3 @@
 """Max and average pooling."""
 
 from n2d2py.operators.pool.op import Pool
-
-__all__ = ["Pool"]

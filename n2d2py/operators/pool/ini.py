@@ -1,15 +1,13 @@
 """[section] Type=Pool."""
 
-from __future__ import annotations
+from collections.abc import Iterable
 
 import numpy as np
 
 from n2d2py import log
-from n2d2py.contracts.functions import FunctionRow
 from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys
 from n2d2py.contracts.ini.layers import LayerContext, ini
 from n2d2py.contracts.ini.mapping import MAPPING_KEYS, MAX_CONNECTIONS, as_groups, read_mapping
-from n2d2py.contracts.operator import Op
 from n2d2py.contracts.windows import Pads
 from n2d2py.ini import Key, Kind, Values
 from n2d2py.operators.conv import Conv
@@ -69,61 +67,40 @@ def _check_size(context: LayerContext, size: int, limit: int) -> None:
 def _add_mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
     """Add a pool over the windows of several channels: `mapping` (outputs, channels) is true for connections.
 
-    Outputs with the same channels are computed once. One channel per output: IndexSelect, then the pool. Average: a convolution
-    with weights 1 / (window * channels of the output). Max: a pool of each channel, then the element-wise maximum of the first
-    channels of all outputs, their second channels, and so on.
+    One channel per output: IndexSelect, then the pool. Average: a convolution with weights 1 / (window * channels of the
+    output). Max: a pool of each channel, then the element-wise maximum of the first channels of all outputs, their second
+    channels, and so on.
     """
-    fan_in = mapping.sum(axis=1)
+    fan_in, count = mapping.sum(axis=1), mapping.shape[1]
     if not fan_in.all():
         what = f"output {int(np.argmin(fan_in))} of the pool has no input channel"
         raise context.fail("E215", what, "correct the Mapping keys", "NbOutputs")
-    _, first, place = np.unique(mapping, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rows, tensor, activation = mapping[first[order]], context.concat_inputs(), read_activation(context.values)
-    if len(rows) == len(mapping):
-        _add_pool(context, op, mapping, tensor, activation, None)
-        return
-    once = _add_pool(context, op, rows, tensor, activation, "once")
-    context.add(_select_channels(np.argsort(order)[place.reshape(-1)]), [once])
-
-
-def _add_pool(
-    context: LayerContext, op: Pool, mapping: np.ndarray, tensor: str, activation: FunctionRow | None, suffix: str | None
-) -> str:
-    def last(op: Op, inputs: list[str], params: dict[str, np.ndarray] | None = None) -> str:
-        if suffix is None:
-            return context.add(op, inputs, params, activation).output
-        name = context.add_helper(suffix, op, inputs, params)
-        context.graph.nodes[-1].activation = activation
-        return name
-
-    fan_in, count = mapping.sum(axis=1), mapping.shape[1]
+    tensor, activation = context.concat_inputs(), read_activation(context.values)
     if op.mode == "Average" and fan_in.max() > 1:
         groups = as_groups(mapping) or 1
         connected = np.ones((len(mapping), count // groups), bool) if groups > 1 else mapping
         share = connected / (fan_in * op.kernel[0] * op.kernel[1])[:, None]
         weights = np.broadcast_to(share[:, :, None, None], (*share.shape, *op.kernel)).astype(np.float32)
         params = {"weights": weights, "bias": np.zeros(len(mapping), np.float32)}
-        return last(Conv(op.stride, op.pads, (1, 1), groups), [tensor], params)
+        context.add(Conv(op.stride, op.pads, (1, 1), groups), [tensor], params, activation)
+        return
     _check_size(context, len(mapping) * int(fan_in.max()), MAX_WINDOWS)
     chosen = np.sort(np.where(mapping, np.arange(count), count), axis=1)[:, : fan_in.max()]
     ways = np.where(chosen < count, chosen, chosen[:, :1]).T  # rows with fewer channels repeat their first one
     if len(ways) == 1:
-        return last(op, [context.add_helper("channels", _select_channels(ways[0]), [tensor])])
-    pooled = context.add_helper("pooled", op, [tensor])
-    if len(ways) <= _MAX_OPERANDS:
-        parts = [context.add_helper(f"channels{index}", _select_channels(way), [pooled]) for index, way in enumerate(ways)]
-        return last(ElemWise("Max"), parts)
-    while True:  # all in one tensor, halved until one is left
+        context.add(op, [context.add_helper("channels", _select_channels(ways[0]), [tensor])], activation=activation)
+        return
+    tensor = context.add_helper("pooled", op, [tensor])
+    while len(ways) > _MAX_OPERANDS:  # all in one tensor, halved
         half = -(-len(ways) // 2)
-        parts = [
-            context.add_helper(f"channels{len(ways)}_{index}", _select_channels(part.reshape(-1)), [pooled])
-            for index, part in enumerate((ways[:half], ways[-half:]))
-        ]
-        if half == 1:
-            return last(ElemWise("Max"), parts)
-        pooled = context.add_helper(f"maximum{half}", ElemWise("Max"), parts)
+        parts = _select_each(context, [ways[:half].reshape(-1), ways[-half:].reshape(-1)], tensor, f"{len(ways)}_")
+        tensor = context.add_helper(f"maximum{half}", ElemWise("Max"), parts)
         ways = np.arange(half * len(mapping)).reshape(half, len(mapping))
+    context.add(ElemWise("Max"), _select_each(context, ways, tensor), activation=activation)
+
+
+def _select_each(context: LayerContext, ways: Iterable[np.ndarray], tensor: str, prefix: str = "") -> list[str]:
+    return [context.add_helper(f"channels{prefix}{index}", _select_channels(way), [tensor]) for index, way in enumerate(ways)]
 
 
 def _select_channels(chosen: np.ndarray) -> IndexSelect:

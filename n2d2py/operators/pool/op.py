@@ -1,7 +1,5 @@
 """Max and average pooling."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -11,11 +9,9 @@ import numpy as np
 from n2d2py.arithmetic import NumType, StepRescale
 from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.contracts.cpp import BYTE_SUMS, Layer, LayerCode, Reference, cpp, epilogue, moving_epilogue, vectors, window
-from n2d2py.contracts.operator import Op, register
+from n2d2py.contracts.facets import NoOnnxForm, OnnxWriter, Op, Pads, onnx_emitter, output_extent, pad, register
 from n2d2py.contracts.quant import quantizer as quant
 from n2d2py.contracts.quant.file_rounding import mean_rescale, pool_rescale, stored_origin
-from n2d2py.contracts.reference import NoOnnxForm, OnnxWriter, onnx_emitter
-from n2d2py.contracts.windows import Pads, output_extent, pad
 from n2d2py.graph import INT8, TWICE, UINT8, Dequantized, Node, QuantGraph, QuantNode, Rescaled, Shape, StoredSums
 from n2d2py.memory.access import Access, PoolWindow, memory_access
 

@@ -1,5 +1,3 @@
 """Resampling of images and arrays."""
 
 from n2d2py.operators.resize.op import ArrayInterpolate, Resize
-
-__all__ = ["ArrayInterpolate", "Resize"]

@@ -1,7 +1,5 @@
 """Resize and Upsample along any axes: nearest, linear and cubic, with or without antialiasing."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import ceil, floor
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Resampling of images, nearest neighbour and bilinear, and of arrays by a table of rows and weights along an axis."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -9,11 +7,10 @@ import numpy as np
 
 from n2d2py.arithmetic.exact import BLOCK
 from n2d2py.contracts.cpp import Call, Expression, Layer, LayerCode, cpp, epilogue, moving_epilogue, vectors
+from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.ini import NB_OUTPUTS, LayerContext, ini
-from n2d2py.contracts.operator import Op, register
 from n2d2py.contracts.quant import quantizer as quant
 from n2d2py.contracts.quant.file_rounding import pool_rescale, stored_origin
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import INT8, Node, QuantGraph, QuantNode, Rescaled, Shape, StoredSums
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, Upsample, memory_access

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.arithmetic.stream import StreamSource
+from n2d2py.arithmetic.sensor import StreamSource
 from n2d2py.graph import NO_CONTRACT, InputContract, QuantGraph
 from n2d2py.quant.observe.compare import decibels
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
-from n2d2py.arithmetic.histogram import LEAST_RANGE, Histogram
-from n2d2py.arithmetic.thresholds import activation_threshold
+from n2d2py.arithmetic.histogram import LEAST_RANGE, Histogram, activation_threshold
 from n2d2py.contracts.functions import FUNCTIONS, ChannelClip, Clip, Tanh
 from n2d2py.contracts.quant.options import QuantOptions
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.operators import Activation, ArrayRecurrent, Pool, Softmax, is_real_concat
-from n2d2py.operators.signs import nonnegative_tensors
+from n2d2py.operators.linear import nonnegative_tensors
 from n2d2py.quant.observe.corrections import BiasCorrections
 from n2d2py.quant.types import widths
 from n2d2py.quant.types.concat import choose_concat_types, fill_values, widen_to_fills

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 
 import numpy as np
+from n2d2py.exports.ncnn.arithmetic import inverse_scales
+from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, Value, real_numbers
 
 from n2d2py.contracts import functions
 from n2d2py.exports.model_file import NoForm, real_weights, write_network
 from n2d2py.graph import QuantGraph, QuantNode, Shape, Weighted, axis_along
+from n2d2py.graph.shapes import axis_along
 from n2d2py.registry import Registry
 from n2d2py_ncnn.arithmetic import inverse_scales
 from n2d2py_ncnn.file import NcnnNetwork, NetworkFile, Value, real_numbers, tagged_weights
