@@ -7,15 +7,17 @@ so the wrap depends on its final size. Addresses are relative to the space; size
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
+import numpy as np
+
 from n2d2py.arithmetic.exact import round_up
-from n2d2py.memory.access import Concatenated, LineTable, Overlay
+from n2d2py.memory.access import Concatenated, LineTable, Overlay, Window
 from n2d2py.memory.buffers import Buffer, Buffers, concats_in_place, dense
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, PlaneLayout, ScheduleStep, Scratch
-from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.problem import MemoryProblem, OpSpec, first_needed
 from n2d2py.memory.settings import Settings
 
 
@@ -84,14 +86,14 @@ class SpacePlane:
 
 @dataclass(frozen=True)
 class Share:
-    """An operator whose output lies in the space of an input that dies at it. `dead(y)`: number of leading input rows that are
+    """An operator whose output lies in the space of an input that dies at it. `dead[y]`: number of leading input rows that are
     dead when output row y is stored (windows only)."""
 
     op: str
     source: SpacePlane
     output: SpacePlane
     overlay: Overlay
-    dead: Callable[[int], int]
+    dead: Sequence[int] = ()
 
     @property
     def safe(self) -> bool:
@@ -108,7 +110,7 @@ class Share:
         line, before = source.form.line, source.limit // source.form.line
         for y in range(output.form.count):
             begin = output.line_offset(y)
-            first = self.dead(y)
+            first = self.dead[y]
             live = [(source.start + first * line, source.start + before * line)] if first < before else []
             wrapped = max(first, before)
             if source.form.count > wrapped:
@@ -120,7 +122,7 @@ class Share:
     def _safe_pointwise(self) -> bool:
         """True if output element i does not extend beyond input element i."""
         rows = self.source.form.count
-        later = replace(self, overlay=Overlay.WINDOW, dead=lambda y: min(rows, y + 1))
+        later = replace(self, overlay=Overlay.WINDOW, dead=range(1, rows + 1))
         return later._safe_lines() and all(self._in_step(y) for y in range(rows))
 
     def _in_step(self, y: int) -> bool:
@@ -188,9 +190,9 @@ class Generation:
             return None
         name = max(candidates, key=lambda n: self._planes[self.buffers.of[n]].form.bytes)
         tensor, source, form = self.problem.tensors[name], self._plane_of(name), self.buffers.form(buffer)
-        overlay, dead, sizes = op.access.over(tensor, self.problem.tensors[op.output]), lambda y: 0, [source.space.size]
+        overlay, dead, sizes = op.access.over(tensor, self.problem.tensors[op.output]), [], [source.space.size]
         if overlay is Overlay.WINDOW:
-            dead = op.dead(tensor)
+            dead = np.minimum(first_needed(op.reads(tensor, form.count)), tensor.height).tolist()
             sizes = _sizes(source, form, _ring_bytes(op, source.form, form, dead))
         elif overlay is Overlay.POINTWISE:
             sizes = _sizes(source, form, max(source.form.bytes, form.bytes))
@@ -266,13 +268,13 @@ def _grow(share: Share, size: int) -> bool:
     return False
 
 
-def _ring_bytes(op: OpSpec, source: PlaneLayout, output: PlaneLayout, dead: Callable[[int], int]) -> int:
+def _ring_bytes(op: OpSpec, source: PlaneLayout, output: PlaneLayout, dead: Sequence[int]) -> int:
     """Return the size of a space in which the output of a window operator may follow its input and wrap. The larger of the
     exact need, max(|Y|, |X| + max over y of ((y+1) output rows - dead(y) input rows)), and N2D2's rule, max(|X|, |Y|) + (1 +
     floor(top pad / stride)) output rows, so that arenas compare with N2D2's."""
-    needed = source.bytes + max((y + 1) * output.line - dead(y) * source.line for y in range(output.count))
-    rule = max(source.bytes, output.bytes) + (1 + op.access.lead) * output.line
-    return max(needed, rule)
+    needed = source.bytes + max(y * output.line - rows * source.line for y, rows in enumerate(dead, 1))
+    lead = op.access.pads[0] // op.access.stride[0] if isinstance(op.access, Window) else 0
+    return max(needed, max(source.bytes, output.bytes) + (1 + lead) * output.line)
 
 
 def _largest_hole(space: Space) -> int:

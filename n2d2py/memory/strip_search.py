@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -173,14 +174,19 @@ class StripSearch:
         """Return points from the cut without strips to the smallest with at most `most_extra` repeated multiply-accumulates;
         each point needs less memory and more work than the one before."""
         points: list[StripPoint] = []
-        point = self._least(0)
-        sizes = sorted({choice.bytes for choices in self._choices for choice in choices}, reverse=True)
+        sizes = sorted({choice.bytes for choices in self._choices for choice in choices})
+
+        def is_free(limit: int) -> bool:
+            point = self._within(limit)
+            return point is not None and point.extra <= 0
+
+        point = self._within(sizes[bisect_left(sizes, True, key=is_free)]) if sizes else None
         while point is not None and point.extra <= most_extra:
             if points and points[-1].extra == point.extra:
                 points.pop()
             points.append(point)
-            below = [size for size in sizes if size < point.bytes]
-            point = self._within(below[0]) if below else None
+            smaller = bisect_left(sizes, point.bytes)
+            point = self._within(sizes[smaller - 1]) if smaller else None
         return points
 
     def other_widths(self, point: StripPoint) -> list[StripPoint]:
@@ -206,18 +212,6 @@ class StripSearch:
                 if extra <= point.extra and tuple(cuts) != point.cuts and other not in points:
                     points.append(other)
         return points
-
-    def _least(self, most_extra: int) -> StripPoint | None:
-        sizes = sorted({choice.bytes for choices in self._choices for choice in choices})
-        low, high, best = 0, len(sizes) - 1, None
-        while low <= high:
-            middle = (low + high) // 2
-            point = self._within(sizes[middle])
-            if point is not None and point.extra <= most_extra:
-                best, high = point, middle - 1
-            else:
-                low = middle + 1
-        return best
 
     def _within(self, limit: int) -> StripPoint | None:
         """Return the point of least repeated work in which no segment exceeds `limit` bytes; None if none fits."""
