@@ -17,7 +17,7 @@ from n2d2py.memory.packing import address_step
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.rows import streamable
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.strips import Channels, Columns, Cut, SliceCut, StripCut, ranges_read
+from n2d2py.memory.strips import Channels, Columns, Cut, ranges_read
 
 MOST_STRIPS = 12
 _STEP = 16  # slices are multiples of this many channels, except the last one: whole vectors of the kernels
@@ -52,7 +52,7 @@ class StripPoint:
     @property
     def repeated_work(self) -> int:
         """Multiply-accumulates that are computed repeatedly."""
-        return self.extra - sum(cut.count - 1 for cut in self.cuts if isinstance(cut, SliceCut))
+        return self.extra - sum(cut.count - 1 for cut in self.cuts if cut.slices)
 
 
 def divisions(channels: int) -> list[tuple[Channels, ...]]:
@@ -196,7 +196,7 @@ class StripSearch:
         for wider in _OTHERS:
             cuts, extra = [], 0
             for cut in point.cuts:
-                if isinstance(cut, SliceCut):
+                if cut.slices:
                     cuts.append(cut)
                     extra += cut.count - 1
                     continue
@@ -205,7 +205,7 @@ class StripSearch:
                 if any(first >= stop for first, stop in columns):
                     break
                 strips = tuple(segment_columns(ops, tensors, each) for each in columns)
-                cuts.append(StripCut(cut.ops, strips))
+                cuts.append(Cut(cut.ops, strips))
                 extra += extra_work(ops, tensors, strips)
             else:
                 other = StripPoint(point.bytes, extra, tuple(cuts))
@@ -239,10 +239,8 @@ class StripSearch:
 
     def _cut(self, begin: int, choice: _Choice) -> Cut:
         ops = self._ops[begin : choice.end]
-        if choice.channels:
-            return SliceCut(tuple(op.name for op in ops), choice.channels)
         strips = tuple(segment_columns(ops, self.problem.tensors, columns) for columns in choice.columns)
-        return StripCut(tuple(op.name for op in ops), strips)
+        return Cut(tuple(op.name for op in ops), strips, choice.channels)
 
     def _up(self, size: int) -> int:
         return round_up(size, self._step)
