@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd, prod
 from typing import Any
 
@@ -42,7 +43,7 @@ class Case:
             if op["inputs"][0] in self.outside:
                 self.outside.add(op["output"])
 
-    @property
+    @cached_property
     def copies(self) -> list[dict[str, Any]]:
         """The constants that are copied into the arena."""
         return [each for each in self.map.get("constants", ()) if "copy" in each]

@@ -78,10 +78,11 @@ class SpacePlane:
             return False
         return full - limit <= (self.start if limit else self.space.size)
 
-    def line_offset(self, y: int) -> int:
-        """Return the address of row y."""
-        offset, limit = y * self.form.line, self.limit
-        return self.start + offset if offset < limit else offset - limit
+    @property
+    def lines(self) -> np.ndarray:
+        """The address of each row, int64."""
+        offsets = np.arange(self.form.count) * self.form.line
+        return np.where(offsets < self.limit, self.start + offsets, offsets - self.limit)
 
 
 @dataclass(frozen=True)
@@ -98,51 +99,24 @@ class Share:
     @property
     def safe(self) -> bool:
         """True if no store of the output hits an input byte that is still to be read."""
-        if not _meet(self.source.intervals, self.output.intervals):
-            return True
-        if self.overlay is Overlay.POINTWISE:
-            return self._safe_pointwise()
-        return self.overlay is Overlay.WINDOW and self._safe_lines()
-
-    def _safe_lines(self) -> bool:
-        """True if each output row misses every input row that is still needed."""
-        source, output = self.source, self.output
-        line, before = source.form.line, source.limit // source.form.line
-        for y in range(output.form.count):
-            begin = output.line_offset(y)
-            first = self.dead[y]
-            live = [(source.start + first * line, source.start + before * line)] if first < before else []
-            wrapped = max(first, before)
-            if source.form.count > wrapped:
-                live.append(((wrapped - before) * line, (source.form.count - before) * line))
-            if _meet([(begin, begin + output.form.line)], live):
-                return False
-        return True
-
-    def _safe_pointwise(self) -> bool:
-        """True if output element i does not extend beyond input element i."""
-        rows = self.source.form.count
-        later = replace(self, overlay=Overlay.WINDOW, dead=range(1, rows + 1))
-        return later._safe_lines() and all(self._in_step(y) for y in range(rows))
-
-    def _in_step(self, y: int) -> bool:
-        """True if, within row y, stores end before the next input element, or miss the row altogether. Both addresses are
-        linear in pixel and channel, so the corners of the row decide."""
-        source, output = self.source, self.output
-        into, read_offset = output.line_offset(y), source.line_offset(y)
-        if not _meet([(into, into + output.form.line)], [(read_offset, read_offset + source.form.line)]):
-            return True
-        channels = source.form.size // source.form.element
-        return all(
-            into + x * output.form.stride + c * output.form.element
-            <= read_offset + x * source.form.stride + c * source.form.element
-            for x in (0, source.form.length - 1)
+        source, output = self.source.form, self.output.form
+        if self.overlay is Overlay.WINDOW:
+            return not (self._meeting() & (np.arange(source.count) >= np.array(self.dead)[:, None])).any()
+        if self.overlay is not Overlay.POINTWISE:
+            return not self._meeting().any()
+        # a row meets no later one; within rows, stores end before the next element is read: corners decide, as addresses are linear
+        meeting, channels = self._meeting(), source.size // source.element
+        ahead = (self.output.lines - self.source.lines)[meeting.diagonal()].max(initial=-output.bytes - source.bytes)
+        return not np.triu(meeting, 1).any() and all(
+            ahead + x * (output.stride - source.stride) + c * (output.element - source.element) <= 0
+            for x in (0, source.length - 1)
             for c in (1, channels)
         )
 
-
-def _meet(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> bool:
-    return any(a < d and c < b for a, b in some for c, d in others)
+    def _meeting(self) -> np.ndarray:
+        """Return True for each output row and input row that have a byte in common."""
+        stored, read = self.output.lines[:, None], self.source.lines
+        return (stored < read + self.source.form.line) & (read < stored + self.output.form.line)
 
 
 class Generation:

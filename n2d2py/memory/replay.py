@@ -52,31 +52,6 @@ _WINDOWS = ("conv", "pool", "upsample", "window", "concat")
 _WHOLE = ("fc", "softmax")
 
 
-class Copy:
-    """A copy of a constant in the arena, made once its life begins; it must be intact after each step of its operator."""
-
-    def __init__(self, case: Case, stamps: Stamps, number: int):
-        self.case, self.stamp, self.made, self.entry = case, -2 - number, False, case.copies[number]
-        self.begin, self.end = self.entry["copy"], self.entry["copy"] + self.entry["bytes"]
-        self.bytes = stamps.arena[self.begin // stamps.grain : self.end // stamps.grain]
-
-    def make(self, step: dict[str, Any]) -> None:
-        """Write it before the first step of its life."""
-        if self.made or step["clock"] < self.entry["life"][0]:
-            return
-        self.made = True
-        if self.begin < 0 or self.end > self.case.size or not self.case.is_in_one_memory(self.begin, self.end):
-            self.case.fault("memory", f"the copy of {self.entry['name']} is not in one memory", op=self.entry["op"])
-        else:
-            self.bytes[:] = self.stamp
-
-    def compare(self, step: dict[str, Any]) -> None:
-        """Record a fault if its operator reads other bytes."""
-        if step.get("op") == self.entry["op"] and not (self.made and (self.bytes == self.stamp).all()):
-            what = f"the copy of {self.entry['name']} is lost before the layer has read it"
-            self.case.fault("overwritten", what, op=self.entry["op"], by=self.entry["name"])
-
-
 class Replay:
     """One replay of a case whose planes and schedule are valid; `run` adds to its faults."""
 
@@ -93,10 +68,9 @@ class Replay:
         for name in self.graph["inputs"]:
             if name not in arriving:
                 self.stamps.store(name, self._rows(name))
-        copies = [Copy(self.case, self.stamps, number) for number in range(len(self.case.copies))]
+        made: set[int] = set()
         for step in self.case.map["schedule"]:
-            for copy in copies:
-                copy.make(step)
+            self._make_copies(step, made)
             if "input" in step:
                 self.stamps.store(step["input"], np.arange(*step["rows"]))
             elif "in_rows" in step:
@@ -105,14 +79,35 @@ class Replay:
                 self._view(self.case.ops[step["op"]])
             else:
                 self._execute(self.case.ops[step["op"]], step)
-            for copy in copies:
-                copy.compare(step)
+            self._compare_copies(step)
         for name in self.graph["outputs"]:
             self.stamps.compare(name, self._rows(name), slice(None), None, "the end of the network")
         return self.case.found
 
     def _rows(self, name: str) -> np.ndarray:
         return np.arange(self.case.shape[name][0])
+
+    def _copy(self, entry: dict[str, Any]) -> slice:
+        return slice(entry["copy"] // self.stamps.grain, (entry["copy"] + entry["bytes"]) // self.stamps.grain)
+
+    def _make_copies(self, step: dict[str, Any], made: set[int]) -> None:
+        """Write each copy of a constant, with a stamp below -1, before the first step of its life."""
+        for number, entry in enumerate(self.case.copies):
+            if number in made or step["clock"] < entry["life"][0]:
+                continue
+            made.add(number)
+            begin, end = entry["copy"], entry["copy"] + entry["bytes"]
+            if begin < 0 or end > self.case.size or not self.case.is_in_one_memory(begin, end):
+                self.case.fault("memory", f"the copy of {entry['name']} is not in one memory", op=entry["op"])
+            else:
+                self.stamps.arena[self._copy(entry)] = -2 - number
+
+    def _compare_copies(self, step: dict[str, Any]) -> None:
+        """Record a fault if a copy is not intact after a step of its operator."""
+        for number, entry in enumerate(self.case.copies):
+            if entry["op"] == step.get("op") and (self.stamps.arena[self._copy(entry)] != -2 - number).any():
+                what = f"the copy of {entry['name']} is lost before the layer has read it"
+                self.case.fault("overwritten", what, op=entry["op"], by=entry["name"])
 
     def _execute(self, op: dict[str, Any], step: dict[str, Any]) -> None:
         """Compute an operator, or some rows of it. Inputs must be intact before the stores. Those whose bytes the output may
