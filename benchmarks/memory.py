@@ -209,7 +209,7 @@ def in_strips() -> None:
                 if plan is None:
                     continue
                 assert not check_plan(narrow, plan)
-                found = plan.arena_bytes, point.twice / search.work
+                found = plan.arena_bytes, point.repeated_work / search.work
                 best = min(best or found, found)
             cells.append(best)
         texts = [f"{size:,} ({extra:.1%})" if extra else f"{size:,}" for size, extra in cells]

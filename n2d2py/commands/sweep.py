@@ -76,31 +76,23 @@ _SWEEP = Schema(
     ),
 )
 
-Tried = Mapping[str, tuple[str, ...]]
-
 
 @dataclass(frozen=True)
 class Sweep:
-    """Values to try, by name of export parameters and of options; `options` go to every run."""
+    """Values to try, by name of export parameters and of options, those with a dash; `options` go to every run."""
 
     networks: tuple[Path, ...]
     options: tuple[str, ...]
-    parameters: Tried
-    words: Tried
+    tried: Mapping[str, tuple[str, ...]]
     objectives: tuple[str, ...]
     sampler: str = "grid"
     trials: int = 50
     seed: int = 0
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of what is tried, without the network; those of options with a dash."""
-        return (*self.parameters, *(f"-{name}" for name in self.words))
-
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: values by name as in `Sweep.names`; its files are in `folder`."""
+    """One setting: values by name as in `Sweep.tried`; its files are in `folder`."""
 
     network: Path
     options: tuple[str, ...]
@@ -164,7 +156,8 @@ def read_sweep(path: Path) -> Sweep:
     several, remedy = len(networks) > 1, "use Sampler=grid, or a sweep for each network"
     check(several and values["Sampler"] == "optuna", "Sampler=optuna takes one network", named, remedy)
     ErrorList.raise_if(problems)
-    return Sweep(networks, options, parameters, words, objectives, values["Sampler"], values["Trials"], values["Seed"])
+    tried = parameters | {f"-{name}": each for name, each in words.items()}
+    return Sweep(networks, options, tried, objectives, values["Sampler"], values["Trials"], values["Seed"])
 
 
 def _tried(section: Section | None) -> dict[str, tuple[str, ...]]:
@@ -173,16 +166,15 @@ def _tried(section: Section | None) -> dict[str, tuple[str, ...]]:
 
 def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome]) -> Iterator[list[Setting]]:
     """Yield the settings in batches. The results of a batch are in `outcomes`, by number, before the next is requested."""
-    values = [*sweep.parameters.values(), *sweep.words.values()]
     number = 0
 
     def setting(network: Path, chosen: Sequence[str]) -> Setting:
         nonlocal number
         number += 1
-        return Setting(network, sweep.options, tuple(zip(sweep.names, chosen, strict=True)), folder / f"{number - 1:04d}")
+        return Setting(network, sweep.options, tuple(zip(sweep.tried, chosen, strict=True)), folder / f"{number - 1:04d}")
 
     if sweep.sampler == "grid":
-        yield [setting(network, chosen) for network in sweep.networks for chosen in product(*values)]
+        yield [setting(network, chosen) for network in sweep.networks for chosen in product(*sweep.tried.values())]
         return
     try:
         import optuna
@@ -193,12 +185,12 @@ def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome]) -> Ite
     directions = [kinds.MAXIMIZE if OBJECTIVES[name].sign > 0 else kinds.MINIMIZE for name in sweep.objectives]
     study = optuna.create_study(directions=directions, sampler=optuna.samplers.TPESampler(seed=sweep.seed))
     space: dict[str, optuna.distributions.BaseDistribution] = {
-        name: optuna.distributions.CategoricalDistribution(tried) for name, tried in zip(sweep.names, values, strict=True)
+        name: optuna.distributions.CategoricalDistribution(values) for name, values in sweep.tried.items()
     }
     while number < sweep.trials:
         first = number
         trials = [study.ask(space) for _ in range(min(_BATCH, sweep.trials - number))]
-        yield [setting(sweep.networks[0], [trial.params[name] for name in sweep.names]) for trial in trials]
+        yield [setting(sweep.networks[0], [trial.params[name] for name in sweep.tried]) for trial in trials]
         for at, trial in enumerate(trials, first):
             outcome = outcomes[at]
             if outcome.problem:
@@ -294,7 +286,7 @@ def table(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]]) -> list[list[st
     problem."""
     several = len(sweep.networks) > 1
     titles = [OBJECTIVES[name].title for name in sweep.objectives]
-    lines = [["number", *(["network"] if several else []), *sweep.names, *titles, "best", "problem"]]
+    lines = [["number", *(["network"] if several else []), *sweep.tried, *titles, "best", "problem"]]
     for (setting, outcome), front in zip(rows, best(rows, sweep.objectives), strict=True):
         network = [setting.network.name] if several else []
         values = [value for _, value in setting.values]
@@ -331,10 +323,9 @@ def _draw(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], path: Path) -> 
         if not each.problem
     ]
     left, top, right, foot = _EDGES
-    lowest, span = {}, {}
-    for name in (across, down):
-        values = [figures[name] for _, figures, _ in done]
-        lowest[name], span[name] = min(values), (max(values) - min(values)) or 1
+    values = {name: [figures[name] for _, figures, _ in done] for name in (across, down)}
+    lowest = {name: min(each) for name, each in values.items()}
+    span = {name: (max(each) - min(each)) or 1 for name, each in values.items()}
     svg = Svg(*_SIZE, "chart", standalone=True)
 
     def place(share_across: float, share_down: float) -> tuple[float, float]:

@@ -81,15 +81,6 @@ class Access:
         inputs that are `source`."""
         raise InternalError(f"{type(self).__name__} does not run row by row")
 
-    def dead(self, numbers: Sequence[int], source: TensorSpec) -> Callable[[int], int]:
-        """Return a function for Overlay.WINDOW: y -> number of leading rows of `source` that no output row >= y reads."""
-        return lambda y: min(source.height, y)
-
-    @property
-    def lead(self) -> int:
-        """Return the number of output rows stored before the first input row dies, minus one, as N2D2 counts them."""
-        return 0
-
     def accumulates(self, source: TensorSpec, output: TensorSpec) -> bool:
         """True if the operator can accumulate its input row by row in partial results."""
         return False
@@ -124,13 +115,6 @@ class Window(Access):
             skipped = max(0, -(first // dilation))  # taps above the first line
             ranges.append(range(first + skipped * dilation, min(first + self.kernel[0] * dilation, source.height), dilation))
         return ranges
-
-    def dead(self, numbers: Sequence[int], source: TensorSpec) -> Callable[[int], int]:
-        return lambda y: min(source.height, max(0, y * self.stride[0] - self.pads[0]))
-
-    @property
-    def lead(self) -> int:
-        return self.pads[0] // self.stride[0]
 
     def computed(self, source: TensorSpec, output: TensorSpec) -> int:
         return prod(output.shape) * prod(self.kernel) * (source.channels // self.groups)
@@ -176,9 +160,6 @@ class Upsample(Access):
     def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
         return [range(y // self.factors[0], y // self.factors[0] + 1) for y in range(lines)]
 
-    def dead(self, numbers: Sequence[int], source: TensorSpec) -> Callable[[int], int]:
-        return lambda y: min(source.height, y // self.factors[0])
-
     def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
         source = sources[0]
         if output.shape != (source.height * self.factors[0], source.width * self.factors[1], source.channels):
@@ -205,14 +186,6 @@ class LineTable(Access):
             range(min(first for first, _ in each), max(stop for _, stop in each)) if each else range(0)
             for each in ([pair for pair in pairs if pair[0] < pair[1]] for pairs in zip(*tables, strict=True))
         ]
-
-    def dead(self, numbers: Sequence[int], source: TensorSpec) -> Callable[[int], int]:
-        needed, firsts = source.height, []
-        for lines in reversed(self.reads(numbers, source, len(self.lines[numbers[0]]))):
-            needed = min(needed, lines.start if lines else needed)
-            firsts.append(needed)
-        firsts.reverse()
-        return lambda y: firsts[y] if y < len(firsts) else source.height
 
     def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
         problems = []

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from functools import cached_property
 from math import gcd, prod
 from typing import Any
 
@@ -44,7 +43,7 @@ class Case:
             if op["inputs"][0] in self.outside:
                 self.outside.add(op["output"])
 
-    @property
+    @cached_property
     def copies(self) -> list[dict[str, Any]]:
         """The constants that are copied into the arena."""
         return [each for each in self.map.get("constants", ()) if "copy" in each]
@@ -73,6 +72,11 @@ class Case:
         lines, plane = self.lines(name), self.map["tensors"][name]
         return int(lines.min()), int(lines.max()) + (plane["length"] - 1) * plane["stride"] + plane["size"] - 1
 
+    @staticmethod
+    def may_meet(extent: tuple[int, int], other: tuple[int, int]) -> bool:
+        """True if two ranges, from first to last address, have a byte in common."""
+        return extent[0] <= other[1] and other[0] <= extent[1]
+
     def grain(self) -> int:
         """Return the largest number of bytes of which all tensors and workspaces are multiples."""
         tensors = self.graph["tensors"].values()
@@ -89,8 +93,9 @@ _BYTES = ("offset", "size", "stride", "limit", "wrap_offset", "pitch")  # fields
 
 
 class Stamps:
-    """Content of the arena. Stores write stamps; comparisons add faults to the case. A stamp stands for `grain` bytes, which
-    are read and written together. A grain is never larger than an element, so it has one place in the order of elements."""
+    """Content of the arena. Stores write stamps; comparisons add faults to the case, one for each reader of a tensor. A stamp
+    stands for `grain` bytes, which are read and written together. A grain is never larger than an element, so it has one place
+    in the order of elements. Rows and columns are indices."""
 
     def __init__(self, case: Case):
         self.case, self.graph = case, case.graph
@@ -99,13 +104,12 @@ class Stamps:
         self.shape = {name: (h, w, size // self.grain) for name, (h, w, size) in case.shape.items()}
         sizes = [prod(shape) for shape in self.shape.values()]
         self.starts = np.cumsum([0] + sizes[:-1], dtype=np.int64)
-        self.base = {name: int(start) for name, start in zip(self.names, self.starts, strict=True)}
         self.total = sum(sizes)
         self.size = case.size // self.grain
         self.arena = np.full(self.size, -1, dtype=np.int64)
-        self.views: dict[str, tuple[list[str], int]] = {}
-        """Tensor -> the tensors whose bytes it shows, and the axis along which they are joined."""
-        self._touched: dict[tuple[str, int, int], bool] = {}
+        self._stamps: dict[str, int | np.ndarray] = dict(zip(self.names, self.starts.tolist(), strict=True))
+        """The first stamp of a tensor; all stamps of one that joins others."""
+        self._lost: set[tuple[str | None, str]] = set()
 
     def addresses(self, name: str, rows: Any = slice(None), columns: Any = slice(None)) -> np.ndarray:
         """Return the arena positions of a tensor, or of some rows and columns, in grains: int64[rows, columns, pixel]."""
@@ -114,16 +118,6 @@ class Stamps:
         places = (lines[:, None] + pixels) // self.grain
         return places[:, :, None] + np.arange(plane["size"] // self.grain, dtype=np.int64)
 
-    def own(self, name: str, rows: Any = slice(None), columns: Any = slice(None)) -> np.ndarray:
-        """Return the stamps that a tensor, or some of its rows and columns, must have: int64[rows, columns, pixel]."""
-        places = self.order(name, rows, columns)
-        while name in self.views:
-            sources, axis = self.views[name]
-            if len(sources) > 1:
-                return np.concatenate([self.own(source) for source in sources], axis).reshape(-1)[places]
-            name = sources[0]
-        return self.base[name] + places
-
     def order(self, name: str, rows: Any = slice(None), columns: Any = slice(None)) -> np.ndarray:
         """Return the place of each grain in the order of a tensor's elements: int64[rows, columns, pixel]."""
         height, width, pixel = self.shape[name]
@@ -131,55 +125,47 @@ class Stamps:
         starts = (lines[:, None] + np.arange(width, dtype=np.int64)[columns]) * pixel
         return starts[:, :, None] + np.arange(pixel, dtype=np.int64)
 
-    def store(self, name: str, rows: slice = slice(None)) -> None:
-        """Write a tensor, or some of its rows in order. A plane that overlaps itself is found by its next read."""
+    def own(self, name: str, rows: Any = slice(None), columns: Any = slice(None)) -> np.ndarray:
+        """Return the stamps that a tensor, or some of its rows and columns, must have: int64[rows, columns, pixel]."""
+        places, stamps = self.order(name, rows, columns), self._stamps[name]
+        return stamps[places] if isinstance(stamps, np.ndarray) else stamps + places
+
+    def show(self, name: str, sources: list[str], axis: int) -> None:
+        """Give a view the stamps of the tensors whose bytes it shows, joined along an axis."""
+        self._stamps[name] = self._stamps[sources[0]]
+        if len(sources) > 1:
+            self._stamps[name] = np.concatenate([self.own(source) for source in sources], axis).reshape(-1)
+
+    def store(self, name: str, rows: np.ndarray) -> None:
+        """Write some rows of a tensor. A plane that overlaps itself is found by its next read."""
         if name not in self.case.outside:
-            for at in self.blocks(name, rows):
-                self.arena[self.addresses(name, *at)] = self.own(name, *at)
+            for part in self._parts(name, rows):
+                self.arena[self.addresses(name, part)] = self.own(name, part)
 
-    def compare(self, name: str, op: str | None, reader: str, reads: np.ndarray | None = None) -> None:
-        """Check a tensor in the arena; `reads` masks [height, width] pixels, None for all."""
-        if name in self.case.outside:
+    def compare(self, name: str, rows: np.ndarray, columns: Any, op: str | None, reader: str) -> None:
+        """Check some rows and columns of a tensor in the arena."""
+        if name in self.case.outside or (op, name) in self._lost:
             return
-        lost, first = 0, None
-        for rows, columns in self.blocks(name):
-            stored = self.arena[self.addresses(name, rows, columns)]
-            wrong = stored != self.own(name, rows, columns)
-            if reads is not None:
-                wrong &= reads[rows][:, columns, None]
-            lost += int(wrong.sum()) * self.grain
-            if first is None and wrong.any():
-                y, x, byte = (int(i) for i in np.argwhere(wrong)[0])
-                first = y + (rows.start or 0), x + (columns.start or 0), byte, self._holder(int(stored[y, x, byte]))
-        if first is not None:
-            y, x, byte, holder = first
-            place = f"first line {y}, pixel {x}, byte {byte * self.grain}: {holder or 'nothing'} is there"
-            what = f"{lost} bytes of {name} are lost before {reader} reads them, {place}"
-            self.case.fault("overwritten", what, op, name, holder)
+        for part in self._parts(name, rows):
+            stored = self.arena[self.addresses(name, part, columns)]
+            wrong = stored != self.own(name, part, columns)
+            if wrong.any():
+                y, x, grain = np.argwhere(wrong)[0].tolist()
+                holder, column = self._holder(int(stored[y, x, grain])), np.arange(self.shape[name][1])[columns][x]
+                place = f"line {part[y]}, pixel {column}, byte {grain * self.grain} of {name}"
+                self.lose(op, name, f"{place} is lost before {reader} reads it: {holder or 'nothing'} is there", holder)
+                return
 
-    def blocks(self, name: str, rows: slice = slice(None)) -> Iterator[tuple[slice, slice]]:
-        """Yield rows and columns of parts of a tensor of about `_BLOCK` grains, in order; a joined view is one part."""
-        height, width, pixel = self.shape[name]
-        if self._is_joined(name) or height * width * pixel <= _BLOCK:
-            yield rows, slice(None)
-            return
-        first, last, _ = rows.indices(height)
-        lines, columns = max(1, _BLOCK // (width * pixel)), max(1, _BLOCK // pixel)
-        for top, left in product(range(first, last, lines), range(0, width, columns)):
-            yield slice(top, min(top + lines, last)), slice(left, left + columns)
+    def lose(self, op: str | None, name: str, what: str, by: str | None) -> None:
+        """Record the first byte of a tensor that an operator cannot read."""
+        self._lost.add((op, name))
+        self.case.fault("overwritten", what, op, name, by)
 
-    def compare_lines(self, source: str, rows: np.ndarray, columns: np.ndarray, op: str, reader: str) -> None:
-        if source in self.case.outside or not len(rows):
-            return
-        stored, wanted = self.arena[self.addresses(source, rows, columns)], self.own(source, rows, columns)
-        if (stored != wanted).any():
-            position = tuple(np.argwhere(stored != wanted)[0])
-            holder = self._holder(int(stored[position]))
-            what = f"line {rows[position[0]]} of {source} is lost before {reader} reads it: {holder or 'nothing'} is there"
-            self.case.fault("overwritten", what, op=op, tensor=source, by=holder)
-
-    def _is_joined(self, name: str) -> bool:
-        return name in self.views and (len(self.views[name][0]) > 1 or self._is_joined(self.views[name][0][0]))
+    def _parts(self, name: str, rows: np.ndarray) -> list[np.ndarray]:
+        """Return the rows in parts of about `_BLOCK` grains, in order."""
+        _, width, pixel = self.shape[name]
+        step = max(1, _BLOCK // (width * pixel))
+        return [rows[first : first + step] for first in range(0, len(rows), step)]
 
     def _holder(self, stamp: int) -> str | None:
         """Return the tensor that wrote a stamp; "scratch" for destroyed bytes, None for bytes never written."""
@@ -200,19 +186,20 @@ class Stamps:
             if not self.case.is_in_one_memory(begin, end):
                 self.case.fault("memory", f"scratch at {begin} to {end} is not in one memory", op=op["name"])
             self.arena[begin // self.grain : end // self.grain] = self.total
-            if op["output"] not in self.case.outside and self._touches(op["output"], begin, end):
+            if self._touches(op["output"], begin, end):
                 what = f"its scratch lies over its output {op['output']}"
                 self.case.fault("overwritten", what, op=op["name"], tensor=op["output"], by="scratch")
 
     def _touches(self, name: str, begin: int, end: int) -> bool:
-        key = name, begin, end
-        if key not in self._touched:
-            low, high = begin // self.grain, end // self.grain
-            parts = (self.addresses(name, *at) for at in self.blocks(name))
-            self._touched[key] = any(bool(((places >= low) & (places < high)).any()) for places in parts)
-        return self._touched[key]
+        """True if a pixel of a tensor in the arena has a byte in [begin, end)."""
+        if name in self.case.outside or not self.case.may_meet(self.case.extent(name), (begin, end - 1)):
+            return False
+        plane = self.case.map["tensors"][name]
+        pixels = self.case.lines(name)[:, None] + np.arange(plane["length"], dtype=np.int64) * plane["stride"]
+        return bool(((pixels < end) & (pixels + plane["size"] > begin)).any())
 
     def fit_scratch(self, op: dict[str, Any], step: dict[str, Any], needed: int) -> None:
+        """Record a fault if a step has less workspace than its operator needs."""
         scratch_bytes = sum(part["size"] for part in step.get("scratch", ()))
         if scratch_bytes < needed:
             self.case.fault("scratch", f"needs {needed} bytes of scratch, has {scratch_bytes}", op=op["name"])

@@ -7,15 +7,17 @@ so the wrap depends on its final size. Addresses are relative to the space; size
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
+import numpy as np
+
 from n2d2py.arithmetic.exact import round_up
-from n2d2py.memory.access import Concatenated, LineTable, Overlay
+from n2d2py.memory.access import Concatenated, LineTable, Overlay, Window
 from n2d2py.memory.buffers import Buffer, Buffers, concats_in_place, dense
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, PlaneLayout, ScheduleStep, Scratch
-from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.problem import MemoryProblem, OpSpec, first_needed
 from n2d2py.memory.settings import Settings
 
 
@@ -76,71 +78,45 @@ class SpacePlane:
             return False
         return full - limit <= (self.start if limit else self.space.size)
 
-    def line_offset(self, y: int) -> int:
-        """Return the address of row y."""
-        offset, limit = y * self.form.line, self.limit
-        return self.start + offset if offset < limit else offset - limit
+    @property
+    def lines(self) -> np.ndarray:
+        """The address of each row, int64."""
+        offsets = np.arange(self.form.count) * self.form.line
+        return np.where(offsets < self.limit, self.start + offsets, offsets - self.limit)
 
 
 @dataclass(frozen=True)
 class Share:
-    """An operator whose output lies in the space of an input that dies at it. `dead(y)`: number of leading input rows that are
+    """An operator whose output lies in the space of an input that dies at it. `dead[y]`: number of leading input rows that are
     dead when output row y is stored (windows only)."""
 
     op: str
     source: SpacePlane
     output: SpacePlane
     overlay: Overlay
-    dead: Callable[[int], int]
+    dead: Sequence[int] = ()
 
     @property
     def safe(self) -> bool:
         """True if no store of the output hits an input byte that is still to be read."""
-        if not _meet(self.source.intervals, self.output.intervals):
-            return True
-        if self.overlay is Overlay.POINTWISE:
-            return self._safe_pointwise()
-        return self.overlay is Overlay.WINDOW and self._safe_lines()
-
-    def _safe_lines(self) -> bool:
-        """True if each output row misses every input row that is still needed."""
-        source, output = self.source, self.output
-        line, before = source.form.line, source.limit // source.form.line
-        for y in range(output.form.count):
-            begin = output.line_offset(y)
-            first = self.dead(y)
-            live = [(source.start + first * line, source.start + before * line)] if first < before else []
-            wrapped = max(first, before)
-            if source.form.count > wrapped:
-                live.append(((wrapped - before) * line, (source.form.count - before) * line))
-            if _meet([(begin, begin + output.form.line)], live):
-                return False
-        return True
-
-    def _safe_pointwise(self) -> bool:
-        """True if output element i does not extend beyond input element i."""
-        rows = self.source.form.count
-        later = replace(self, overlay=Overlay.WINDOW, dead=lambda y: min(rows, y + 1))
-        return later._safe_lines() and all(self._in_step(y) for y in range(rows))
-
-    def _in_step(self, y: int) -> bool:
-        """True if, within row y, stores end before the next input element, or miss the row altogether. Both addresses are
-        linear in pixel and channel, so the corners of the row decide."""
-        source, output = self.source, self.output
-        into, read_offset = output.line_offset(y), source.line_offset(y)
-        if not _meet([(into, into + output.form.line)], [(read_offset, read_offset + source.form.line)]):
-            return True
-        channels = source.form.size // source.form.element
-        return all(
-            into + x * output.form.stride + c * output.form.element
-            <= read_offset + x * source.form.stride + c * source.form.element
-            for x in (0, source.form.length - 1)
+        source, output = self.source.form, self.output.form
+        if self.overlay is Overlay.WINDOW:
+            return not (self._meeting() & (np.arange(source.count) >= np.array(self.dead)[:, None])).any()
+        if self.overlay is not Overlay.POINTWISE:
+            return not self._meeting().any()
+        # a row meets no later one; within rows, stores end before the next element is read: corners decide, as addresses are linear
+        meeting, channels = self._meeting(), source.size // source.element
+        ahead = (self.output.lines - self.source.lines)[meeting.diagonal()].max(initial=-output.bytes - source.bytes)
+        return not np.triu(meeting, 1).any() and all(
+            ahead + x * (output.stride - source.stride) + c * (output.element - source.element) <= 0
+            for x in (0, source.length - 1)
             for c in (1, channels)
         )
 
-
-def _meet(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> bool:
-    return any(a < d and c < b for a, b in some for c, d in others)
+    def _meeting(self) -> np.ndarray:
+        """Return True for each output row and input row that have a byte in common."""
+        stored, read = self.output.lines[:, None], self.source.lines
+        return (stored < read + self.source.form.line) & (read < stored + self.output.form.line)
 
 
 class Generation:
@@ -188,9 +164,9 @@ class Generation:
             return None
         name = max(candidates, key=lambda n: self._planes[self.buffers.of[n]].form.bytes)
         tensor, source, form = self.problem.tensors[name], self._plane_of(name), self.buffers.form(buffer)
-        overlay, dead, sizes = op.access.over(tensor, self.problem.tensors[op.output]), lambda y: 0, [source.space.size]
+        overlay, dead, sizes = op.access.over(tensor, self.problem.tensors[op.output]), [], [source.space.size]
         if overlay is Overlay.WINDOW:
-            dead = op.dead(tensor)
+            dead = np.minimum(first_needed(op.reads(tensor, form.count)), tensor.height).tolist()
             sizes = _sizes(source, form, _ring_bytes(op, source.form, form, dead))
         elif overlay is Overlay.POINTWISE:
             sizes = _sizes(source, form, max(source.form.bytes, form.bytes))
@@ -266,13 +242,13 @@ def _grow(share: Share, size: int) -> bool:
     return False
 
 
-def _ring_bytes(op: OpSpec, source: PlaneLayout, output: PlaneLayout, dead: Callable[[int], int]) -> int:
+def _ring_bytes(op: OpSpec, source: PlaneLayout, output: PlaneLayout, dead: Sequence[int]) -> int:
     """Return the size of a space in which the output of a window operator may follow its input and wrap. The larger of the
     exact need, max(|Y|, |X| + max over y of ((y+1) output rows - dead(y) input rows)), and N2D2's rule, max(|X|, |Y|) + (1 +
     floor(top pad / stride)) output rows, so that arenas compare with N2D2's."""
-    needed = source.bytes + max((y + 1) * output.line - dead(y) * source.line for y in range(output.count))
-    rule = max(source.bytes, output.bytes) + (1 + op.access.lead) * output.line
-    return max(needed, rule)
+    needed = source.bytes + max(y * output.line - rows * source.line for y, rows in enumerate(dead, 1))
+    lead = op.access.pads[0] // op.access.stride[0] if isinstance(op.access, Window) else 0
+    return max(needed, max(source.bytes, output.bytes) + (1 + lead) * output.line)
 
 
 def _largest_hole(space: Space) -> int:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from n2d2py.memory.access import Overlay
 from n2d2py.memory.plan import PlaneLayout
-from n2d2py.memory.problem import OpSpec, TensorSpec
-
-_NONE = 1 << 62
+from n2d2py.memory.problem import NO_ROW, OpSpec, TensorSpec, first_needed
 
 
 @dataclass(frozen=True)
@@ -70,16 +70,12 @@ def _limited(ahead: int, backward: int, source: PlaneLayout, output: PlaneLayout
 
 def _lines(reads: list[range], source_line: int, output_line: int) -> tuple[int, int]:
     """Return (ahead, after) of the row rule, for whole rows, gaps and channel slices."""
-    free = len(reads) * (source_line + output_line)
-    ahead, needed = free, _NONE
-    for y in reversed(range(len(reads))):
-        needed = min(needed, reads[y].start if reads[y] else needed)
-        ahead = min(ahead, needed * source_line - (y + 1) * output_line)
-    backward, needed = -free, -_NONE
-    for y, rows in enumerate(reads):
-        needed = max(needed, rows.stop if rows else needed)
-        backward = max(backward, needed * source_line - y * output_line)
-    return ahead, backward
+    rows, free = np.arange(len(reads)), len(reads) * (source_line + output_line)
+    first, stop = first_needed(reads), np.maximum.accumulate([rows.stop if rows else -1 for rows in reads])
+    before, after = first < NO_ROW, stop >= 0
+    ahead = first[before] * source_line - (rows[before] + 1) * output_line
+    backward = stop[after] * source_line - rows[after] * output_line
+    return int(ahead.min(initial=free)), int(backward.max(initial=-free))
 
 
 def _elements(source: TensorSpec, source_form: PlaneLayout, output: TensorSpec, output_form: PlaneLayout) -> tuple[int, int]:

@@ -6,7 +6,7 @@ address that its placed neighbours allow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from math import lcm
@@ -118,8 +118,6 @@ class Packing:
         self.forbidden = [
             [self._forbidden_range(i, j, pair) for j, pair in near.items()] for i, near in enumerate(self.neighbours)
         ]
-        self._near = [[each for each in near if each.op >= 0] for near in self.forbidden]
-        self._apart = [[(each.block, *each.apart) for each in near if each.op < 0] for near in self.forbidden]
         borders = [(each.end, following.start) for each, following in pairwise(buffers.settings.tensor_memories)]
         self._borders = [[(end - block.size, start) for end, start in borders] for block in self.blocks]
         self._live = self._make_live()
@@ -263,7 +261,7 @@ class Packing:
         """Place the blocks in `order`, with the operators running in the given directions."""
         offsets, top = [-1] * len(self.blocks), 0
         for i in order:
-            offsets[i] = self._lowest(i, offsets, backwards)
+            offsets[i] = self.lowest(i, offsets, backwards)
             top = max(top, offsets[i] + self.blocks[i].size)
         return Placement(tuple(offsets), tuple(backwards), top)
 
@@ -277,7 +275,7 @@ class Packing:
         for i in order[move.kept :]:
             offset = old[i]
             if i in touched:
-                offset = self._lowest(i, offsets, move.backwards)
+                offset = self.lowest(i, offsets, move.backwards)
                 if offset != old[i]:
                     touched.update(self.neighbours[i])
             offsets[i] = offset
@@ -287,26 +285,29 @@ class Packing:
                     return None
         return Placement(tuple(offsets), tuple(move.backwards), top)
 
-    def _lowest(self, i: int, offsets: list[int], backwards: list[bool]) -> int:
-        """Return the lowest address that the placed neighbours of block `i` allow (offset -1: not placed)."""
-        forbidden = list(self._borders[i])
-        for j, low, high in self._apart[i]:
+    def lowest(self, i: int, offsets: list[int], backwards: list[bool], free: Collection[int] | None = None) -> int:
+        """Return the lowest address that the placed neighbours of block `i` allow (offset -1: not placed). `free`: the operators
+        whose blocks may overlap, None for all; those of others may only share an exact place."""
+        forbidden, exact = list(self._borders[i]), []
+        for j, op, is_exact, apart, ahead, backward in self.forbidden[i]:
             at = offsets[j]
-            if at >= 0:
+            if at < 0:
+                continue
+            low, high = backward if op >= 0 and backwards[op] else ahead
+            if free is not None and op not in free:
+                low, high = apart
+                if is_exact:
+                    exact.append((at, len(forbidden)))
+            if low < high:
                 forbidden.append((at + low, at + high))
-        for j, op, _, _, ahead, backward in self._near[i]:
-            at = offsets[j]
-            if at >= 0:
-                low, high = backward if backwards[op] else ahead
-                if low < high:
-                    forbidden.append((at + low, at + high))
-        forbidden.sort()
         at = 0
-        for low, high in forbidden:
+        for low, high in sorted(forbidden):
             if low >= at:
                 break
-            if at < high:
-                at = high
+            at = max(at, high)
+        for place, own in exact:
+            if place < at and all(not low < place < high for n, (low, high) in enumerate(forbidden) if n != own):
+                at = place
         return at
 
     def plan(self, strategy: str, placement: Placement) -> MemoryPlan:

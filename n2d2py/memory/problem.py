@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.memory.access import Access, Overlay, Pointwise, PoolWindow, TensorSpec, Whole, Window
+
+NO_ROW = int(np.iinfo(np.int64).max)
+"""Row that `first_needed` gives where none is read."""
+
+
+def first_needed(reads: Sequence[range]) -> np.ndarray:
+    """Return the first row that each output row, by the rows that it reads, or a later one needs: int64, `NO_ROW` for none."""
+    starts = np.array([rows.start if rows else NO_ROW for rows in reads], dtype=np.int64)
+    return np.minimum.accumulate(starts[::-1])[::-1]
 
 
 @dataclass(frozen=True)
@@ -32,16 +43,9 @@ class OpSpec:
         alias = self.access.aliases
         return self.inputs if alias is None else (*self.inputs[:alias], *self.inputs[alias + 1 :])
 
-    def _numbers(self, source: TensorSpec) -> list[int]:
-        return [number for number, name in enumerate(self.inputs) if name == source.name]
-
     def reads(self, source: TensorSpec, lines: int) -> list[range]:
         """Return, for each of `lines` output rows, the rows of `source` that it reads, in ascending order."""
-        return self.access.reads(self._numbers(source), source, lines)
-
-    def dead(self, source: TensorSpec) -> Callable[[int], int]:
-        """Return a function for Overlay.WINDOW: y -> number of leading rows of `source` that no output row >= y reads."""
-        return self.access.dead(self._numbers(source), source)
+        return self.access.reads([number for number, name in enumerate(self.inputs) if name == source.name], source, lines)
 
     def accumulates(self, tensors: dict[str, TensorSpec]) -> bool:
         """True if it can accumulate its input row by row: a pool over the whole input."""

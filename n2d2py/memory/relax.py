@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from n2d2py.memory.packing import ForbiddenRange, Packing, Placement
+from n2d2py.memory.packing import Packing, Placement
 
 _WORK = 20_000  # random moves times blocks, about a third of a second on one core
 
@@ -59,16 +59,15 @@ def _ordered(packing: Packing, offsets: Sequence[int]) -> set[int]:
 
 @dataclass(frozen=True)
 class _Fit:
-    """Addresses of all blocks, the overlapping operators, and `score`: bytes above the arena and overlapping work. `begins`:
-    possibly overlapping operators, and the order index from which they do."""
+    """Addresses of all blocks, and `score`: bytes above the arena and overlapping work. `begins`: operators that may overlap, and
+    the order index from which they do."""
 
     offsets: list[int]
     begins: dict[int, int]
-    overlapping: set[int]
     score: tuple[int, int]
 
 
-_NOTHING = _Fit([], {}, set(), (sys.maxsize, 0))
+_NOTHING = _Fit([], {}, (sys.maxsize, 0))
 
 
 class _Fitter:
@@ -76,7 +75,6 @@ class _Fitter:
         self.packing, self.found, self.arena = packing, placement, placement.bytes
         self.sizes = [block.size for block in packing.blocks]
         self.costs = {pair.op: packing.cost(pair.op) for pair in packing.pairs}
-        self.some_cost_nothing = any(cost == 0 for cost in self.costs.values())
         births = {pair.op: packing.blocks[pair.output].birth for pair in packing.pairs}
         exact = {pair.op for pair in packing.pairs if pair.exact}
         self.least = sum(self.costs[op] for op, clock in births.items() if op not in exact and packing.live(clock) > self.arena)
@@ -103,21 +101,14 @@ class _Fitter:
             offsets[i] = before.offsets[i]
             top = max(top, offsets[i] + self.sizes[i])
         overlapping = {op: position for op, position in before.begins.items() if position < unchanged}
-        cost = sum(self.costs[op] for op in overlapping)
         for position in range(unchanged, len(order)):
-            i, known = order[position], len(overlapping)
+            i = order[position]
             offsets[i] = self._place(i, position, offsets, overlapping, backwards)
             top = max(top, offsets[i] + self.sizes[i])
-            if len(overlapping) > known:
-                cost = sum(self.costs[op] for op in overlapping)
-            if (max(0, top - self.arena), 0 if self.some_cost_nothing else cost) > before.score:
+            if top - self.arena > before.score[0]:
                 return before
-        ordered = set(overlapping)
-        if self.some_cost_nothing:
-            ordered = _ordered(self.packing, offsets)
-            cost = sum(self.costs[op] for op in ordered)
-        score = max(0, top - self.arena), cost
-        return _Fit(offsets, overlapping, ordered, score) if score <= before.score else before
+        score = max(0, top - self.arena), sum(self.costs[op] for op in _ordered(self.packing, offsets))
+        return _Fit(offsets, overlapping, score) if score <= before.score else before
 
     def top(self, fit: _Fit) -> int:
         """Return the end of the highest block."""
@@ -129,7 +120,7 @@ class _Fitter:
             top = self.top(fit)
             chosen = [i for i, offset in enumerate(fit.offsets) if offset + self.sizes[i] == top]
         else:
-            pairs = [pair for pair in self.packing.pairs if pair.op in fit.overlapping and self.costs[pair.op]]
+            pairs = [pair for pair in self.packing.pairs if pair.op in fit.begins and self.costs[pair.op]]
             chosen = [block for pair in pairs for block in (pair.source, pair.output)]
         if not chosen or rng.random() < 0.2:
             return rng.randrange(len(self.sizes))
@@ -138,40 +129,17 @@ class _Fitter:
 
     def _place(self, i: int, position: int, offsets: list[int], overlapping: dict[int, int], backwards: list[bool]) -> int:
         """Return the address of block `i`, at index `position` of the order; add the operators that it makes overlap."""
-        neighbours = [(offsets[near.block], near) for near in self.packing.forbidden[i] if offsets[near.block] >= 0]
-        placed_ops = {near.op for _, near in neighbours if near.op >= 0}
+        placed_ops = {near.op for near in self.packing.forbidden[i] if near.op >= 0 and offsets[near.block] >= 0}
         free = {op for op in placed_ops if op in overlapping or self.costs[op] == 0}
         room = self.arena - self.sizes[i]
-        lowest = self._lowest(neighbours, free, backwards)
+        lowest = self.packing.lowest(i, offsets, backwards, free)
         if lowest <= room:
             return lowest
         paid = sorted(placed_ops - free, key=lambda op: (self.costs[op], op))
         for count in range(1, len(paid) + 1):
             for more in combinations(paid, count):
-                lowest = self._lowest(neighbours, free.union(more), backwards)
+                lowest = self.packing.lowest(i, offsets, backwards, free.union(more))
                 if lowest <= room or count == len(paid):
                     overlapping.update(dict.fromkeys(more, position))
                     return lowest
         return lowest
-
-    @staticmethod
-    def _lowest(neighbours: list[tuple[int, ForbiddenRange]], free: set[int], backwards: list[bool]) -> int:
-        """Return the lowest address of a block at which only operators in `free`, or exact places, overlap."""
-        closed, exact = [], []
-        for at, (_, op, is_exact, distance, ahead, backward) in neighbours:
-            low, high = distance
-            if op in free:
-                low, high = backward if backwards[op] else ahead
-            elif is_exact:
-                exact.append((at, len(closed)))
-            if low < high:
-                closed.append((at + low, at + high))
-        at = 0
-        for low, high in sorted(closed):
-            if low >= at:
-                break
-            at = max(at, high)
-        for place, own in exact:
-            if place < at and all(not low < place < high for n, (low, high) in enumerate(closed) if n != own):
-                at = place
-        return at

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -48,46 +47,9 @@ def taps_along(op: dict[str, Any], source: str, axis: int, inputs: int) -> Taps:
     return inside
 
 
-def last_user(inputs: int, outputs: int, inside: Taps, backwards: bool) -> np.ndarray:
-    """Return for each input position the outputs before its last reader, int64[inputs]; -1 if none reads it."""
-    last = np.full(inputs, -1, dtype=np.int64)
-    for step in range(outputs):
-        last[inside(outputs - 1 - step if backwards else step)] = step
-    return last
-
-
 _POINTWISE = ("add", "ew")
 _WINDOWS = ("conv", "pool", "upsample", "window", "concat")
 _WHOLE = ("fc", "softmax")
-
-_NEVER_READ = -1
-_ALWAYS_READ = np.iinfo(np.int32).max - 1
-_NEVER_STORED = np.iinfo(np.int32).max
-
-
-class Copy:
-    """A copy of a constant in the arena, made once its life begins; it must be intact after each step of its operator."""
-
-    def __init__(self, case: Case, stamps: Stamps, number: int):
-        self.case, self.stamp, self.made, self.entry = case, -2 - number, False, case.copies[number]
-        self.begin, self.end = self.entry["copy"], self.entry["copy"] + self.entry["bytes"]
-        self.bytes = stamps.arena[self.begin // stamps.grain : self.end // stamps.grain]
-
-    def make(self, step: dict[str, Any]) -> None:
-        """Write it before the first step of its life."""
-        if self.made or step["clock"] < self.entry["life"][0]:
-            return
-        self.made = True
-        if self.begin < 0 or self.end > self.case.size or not self.case.is_in_one_memory(self.begin, self.end):
-            self.case.fault("memory", f"the copy of {self.entry['name']} is not in one memory", op=self.entry["op"])
-        else:
-            self.bytes[:] = self.stamp
-
-    def compare(self, step: dict[str, Any]) -> None:
-        """Record a fault if its operator reads other bytes."""
-        if step.get("op") == self.entry["op"] and not (self.made and (self.bytes == self.stamp).all()):
-            what = f"the copy of {self.entry['name']} is lost before the layer has read it"
-            self.case.fault("overwritten", what, op=self.entry["op"], by=self.entry["name"])
 
 
 class Replay:
@@ -98,78 +60,115 @@ class Replay:
         self.stamps = Stamps(case)
         self._kept: dict[str, int] = {}
         """Stamps of the partial results of each operator that accumulates, beyond those of tensors and scratch."""
-        self._lines_read: dict[tuple[str, str], tuple[list[np.ndarray], np.ndarray]] = {}
+        self._pixels_read: dict[tuple[str, str], tuple[list[np.ndarray], Any]] = {}
 
     def run(self) -> list[Violation]:
         """Return all faults of the case."""
         arriving = {step["input"] for step in self.case.map["schedule"] if "input" in step}
         for name in self.graph["inputs"]:
             if name not in arriving:
-                self.stamps.store(name)
-        copies = [Copy(self.case, self.stamps, number) for number in range(len(self.case.copies))]
+                self.stamps.store(name, self._rows(name))
+        made: set[int] = set()
         for step in self.case.map["schedule"]:
-            for copy in copies:
-                copy.make(step)
+            self._make_copies(step, made)
             if "input" in step:
-                self.stamps.store(step["input"], slice(*step["rows"]))
+                self.stamps.store(step["input"], np.arange(*step["rows"]))
             elif "in_rows" in step:
                 self._accumulate(self.case.ops[step["op"]], step)
-            elif "rows" in step:
-                self._execute_lines(self.case.ops[step["op"]], step)
+            elif step.get("view"):
+                self._view(self.case.ops[step["op"]])
             else:
                 self._execute(self.case.ops[step["op"]], step)
-            for copy in copies:
-                copy.compare(step)
+            self._compare_copies(step)
         for name in self.graph["outputs"]:
-            self.stamps.compare(name, None, "the end of the network")
+            self.stamps.compare(name, self._rows(name), slice(None), None, "the end of the network")
         return self.case.found
 
+    def _rows(self, name: str) -> np.ndarray:
+        return np.arange(self.case.shape[name][0])
+
+    def _copy(self, entry: dict[str, Any]) -> slice:
+        return slice(entry["copy"] // self.stamps.grain, (entry["copy"] + entry["bytes"]) // self.stamps.grain)
+
+    def _make_copies(self, step: dict[str, Any], made: set[int]) -> None:
+        """Write each copy of a constant, with a stamp below -1, before the first step of its life."""
+        for number, entry in enumerate(self.case.copies):
+            if number in made or step["clock"] < entry["life"][0]:
+                continue
+            made.add(number)
+            begin, end = entry["copy"], entry["copy"] + entry["bytes"]
+            if begin < 0 or end > self.case.size or not self.case.is_in_one_memory(begin, end):
+                self.case.fault("memory", f"the copy of {entry['name']} is not in one memory", op=entry["op"])
+            else:
+                self.stamps.arena[self._copy(entry)] = -2 - number
+
+    def _compare_copies(self, step: dict[str, Any]) -> None:
+        """Record a fault if a copy is not intact after a step of its operator."""
+        for number, entry in enumerate(self.case.copies):
+            if entry["op"] == step.get("op") and (self.stamps.arena[self._copy(entry)] != -2 - number).any():
+                what = f"the copy of {entry['name']} is lost before the layer has read it"
+                self.case.fault("overwritten", what, op=entry["op"], by=entry["name"])
+
     def _execute(self, op: dict[str, Any], step: dict[str, Any]) -> None:
-        name, output = op["name"], op["output"]
-        if step.get("view"):
-            self._view(op)
-            return
-        if op["type"] not in _POINTWISE + _WINDOWS + _WHOLE:
-            self.case.fault("unsupported", f"an operator of type {op['type']} must be a view", op=name)
+        """Compute an operator, or some rows of it. Inputs must be intact before the stores. Those whose bytes the output may
+        overwrite must also be intact for each row, before and after it is stored; of pointwise operators for each element
+        until it is read."""
+        output, kind = op["output"], op["type"]
+        if not self._is_known(op, step):
             return
         self.stamps.destroy_scratch(op, step)
-        backwards = step.get("loop", "hwc").startswith("-")
-        stored_at = None
-        for source in dict.fromkeys(op["inputs"]):
-            if source in self.case.outside:
-                continue
-            last_read = self._last_reads(op, source, backwards)
-            self.stamps.compare(source, name, name, last_read != _NEVER_READ)
-            if not self._may_overwrite(output, source):
-                continue
-            if stored_at is None:
-                stored_at = self._store_times(op, backwards)
-            by_element = op["type"] in _POINTWISE and self.stamps.elements(source) == self.stamps.elements(output)
-            lost = np.zeros(self.stamps.shape[source], bool)
-            for at in self.stamps.blocks(source):
-                places = self.stamps.addresses(source, *at)
-                if by_element:
-                    lost[at] = stored_at[places] < self._elements_of_grains(source, at, backwards)
-                else:
-                    lost[at] = stored_at[places] <= last_read[at][:, :, None]
-            self._check_overwritten(op, source, lost)
         if "residual" in op:
             self._add(op)
-        self.stamps.store(output)
+        rows = np.arange(*step["rows"]) if "rows" in step else self._rows(output)
+        backwards = step.get("loop", "hwc").startswith("-")
+        near = [source for source in dict.fromkeys(op["inputs"]) if self._may_overwrite(output, source)]
+        for source in dict.fromkeys(op["inputs"]):
+            if source not in near:
+                self._compare(op, source, rows)
+        by_element = kind in _POINTWISE and "rows" not in step
+        parts = [rows] if kind in _WHOLE or not near else np.split(rows[::-1] if backwards else rows, len(rows))
+        for part in parts:
+            for source in near:
+                self._compare(op, source, part)
+            self.stamps.store(output, part)
+            for source in near:
+                if by_element and self.stamps.elements(source) == self.stamps.elements(output):
+                    self._compare_elements(op, source, part, backwards)
+                else:
+                    self._compare(op, source, part)
+
+    def _is_known(self, op: dict[str, Any], step: dict[str, Any]) -> bool:
+        """Record a fault unless the operator can be executed, row by row if the step says so."""
+        by_lines, kind = "rows" in step, op["type"]
+        if kind in _POINTWISE + _WINDOWS + (() if by_lines else _WHOLE) and not (by_lines and "residual" in op):
+            return True
+        what = f"a {kind} {'with a residual ' * ('residual' in op)}does not run by lines"
+        self.case.fault("unsupported", what if by_lines else f"an operator of type {kind} must be a view", op=op["name"])
+        return False
 
     def _may_overwrite(self, output: str, source: str) -> bool:
-        if output in self.case.outside:
-            return False
-        (first, last), (out_first, out_last) = self.case.extent(source), self.case.extent(output)
-        return first <= out_last and out_first <= last
+        case = self.case
+        return not {output, source} & case.outside and case.may_meet(case.extent(source), case.extent(output))
 
-    def _check_overwritten(self, op: dict[str, Any], source: str, lost: np.ndarray) -> None:
-        if lost.any():
-            y, x, byte = (int(i) for i in np.argwhere(lost)[0])
-            grain, output = self.stamps.grain, op["output"]
-            place = f"first line {y}, pixel {x}, byte {byte * grain}"
-            what = f"its output {output} overwrites {int(lost.sum()) * grain} bytes of {source} that are still to be read"
-            self.case.fault("overwritten", f"{what}, {place}", op["name"], source, output)
+    def _compare(self, op: dict[str, Any], source: str, rows: np.ndarray) -> None:
+        """Check what some output rows read of an input."""
+        lines, columns = self._reads(op, source)
+        read = lines[rows[0]] if len(rows) == 1 else np.unique(np.concatenate([lines[row] for row in rows]))
+        self.stamps.compare(source, read, columns, op["name"], op["name"])
+
+    def _compare_elements(self, op: dict[str, Any], source: str, rows: np.ndarray, backwards: bool) -> None:
+        """Check that within the rows no element is stored over one that is read later."""
+        stamps, (name, output) = self.stamps, (op["name"], op["output"])
+        places, sources = stamps.addresses(output, rows), stamps.addresses(source, rows)
+        _, stored, read = np.intersect1d(places, sources, return_indices=True)
+        written, needed = self._elements(output, rows)[stored], self._elements(source, rows)[read]
+        if (written > needed if backwards else written < needed).any():
+            what = f"its output {output} overwrites elements of {source} that are still to be read, in line {rows[0]}"
+            stamps.lose(name, source, what, output)
+
+    def _elements(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """Return the element of the first byte of each grain of some rows."""
+        return self.stamps.order(name, rows).reshape(-1) * self.stamps.grain // self.graph["tensors"][name].get("bytes", 1)
 
     def _add(self, op: dict[str, Any]) -> None:
         """Check that the addend of a convolution lies exactly at its output: each byte is read before it is stored."""
@@ -179,41 +178,7 @@ class Replay:
         ):
             self.case.fault("residual", f"its output {output} does not lie exactly over {residual}", op=name, tensor=residual)
         else:
-            self.stamps.compare(residual, name, name)
-
-    def _last_reads(self, op: dict[str, Any], source: str, backwards: bool) -> np.ndarray:
-        """Return the output row, counted from the start, that reads a pixel last: int32[height, width], -1 if none does."""
-        height, width, _ = self.case.shape[source]
-        if op["type"] not in _WINDOWS:
-            return np.full((height, width), _ALWAYS_READ, dtype=np.int32)
-        rows_out, cols_out, _ = self.case.shape[op["output"]]
-        rows = last_user(height, rows_out, taps_along(op, source, 0, height), backwards)
-        cols = last_user(width, cols_out, taps_along(op, source, 1, width), False)
-        return np.where(cols[None, :] >= 0, rows[:, None], _NEVER_READ).astype(np.int32)
-
-    def _store_times(self, op: dict[str, Any], backwards: bool) -> np.ndarray:
-        """Return the first store of each grain: int32[arena], in rows (windows) or elements (pointwise); 0 for others."""
-        output, times = op["output"], np.full(self.stamps.size, _NEVER_STORED, dtype=np.int32)
-        rows = self.stamps.shape[output][0]
-        parts, last_first = list(self.stamps.blocks(output)), 1 if backwards else -1
-        for at in parts[::last_first]:
-            out = self.stamps.addresses(output, *at)
-            if op["type"] in _POINTWISE:
-                when = self._elements_of_grains(output, at, backwards)
-            elif op["type"] in _WINDOWS:
-                order = np.arange(rows, dtype=np.int32)[::-1] if backwards else np.arange(rows, dtype=np.int32)
-                when = order[at[0], None, None]
-            else:
-                when = np.zeros((1, 1, 1), dtype=np.int32)
-            times[out.reshape(-1)[::last_first]] = np.broadcast_to(when, out.shape).reshape(-1)[::last_first]
-        return times
-
-    def _elements_of_grains(self, name: str, at: tuple[slice, slice], backwards: bool) -> np.ndarray:
-        """Return the element of the first byte of each grain of a block, counted from the last one if `backwards`:
-        int64[rows, columns, pixel]."""
-        stamps, size = self.stamps, self.graph["tensors"][name].get("bytes", 1)
-        element = stamps.order(name, *at) * stamps.grain // size
-        return (prod(stamps.shape[name]) - 1) * stamps.grain // size - element if backwards else element
+            self.stamps.compare(residual, self._rows(residual), slice(None), name, name)
 
     def _view(self, op: dict[str, Any]) -> None:
         """Check that the output addresses of a view already hold the input bytes, in the output's order."""
@@ -225,31 +190,12 @@ class Replay:
         else:
             self.case.fault("view", f"an operator of type {op['type']} that computes cannot be a view", op=name)
             return
-        self.stamps.views[output] = op["inputs"], axis
-        self.stamps.compare(output, name, "the view")
-
-    def _execute_lines(self, op: dict[str, Any], step: dict[str, Any]) -> None:
-        """Compute some rows: the inputs of a row must be intact before and after it is stored."""
-        name, output = op["name"], op["output"]
-        if op["type"] not in _POINTWISE + _WINDOWS or "residual" in op:
-            what = "with a residual " if "residual" in op else ""
-            self.case.fault("unsupported", f"a {op['type']} {what}does not run by lines", op=name)
-            return
-        self.stamps.destroy_scratch(op, step)
-        masks = {source: self._line_reads(op, source) for source in dict.fromkeys(op["inputs"])}
-        for y in range(*step["rows"]):
-            for moment in ("", " again"):
-                for source, (rows, columns) in masks.items():
-                    self.stamps.compare_lines(source, rows[y], columns, name, f"line {y} of {name}{moment}")
-                if not moment:
-                    self.stamps.store(output, slice(y, y + 1))
-            if len(self.case.found) > 20:
-                return
+        self.stamps.show(output, op["inputs"], axis)
+        self.stamps.compare(output, self._rows(output), slice(None), name, "the view")
 
     def _accumulate(self, op: dict[str, Any], step: dict[str, Any]) -> None:
         """Add some rows to partial results, which must be intact since the previous step; the last step stores the output."""
         name, source, output = op["name"], op["inputs"][0], op["output"]
-        _height, width, _ = self.case.shape[source]
         first, stop = step["in_rows"]
         if not is_global(op, self.graph["tensors"]):
             self.case.fault("unsupported", f"a {op['type']} that is not global does not accumulate", op=name)
@@ -265,28 +211,26 @@ class Replay:
         stamps = self._kept.setdefault(name, first_stamp) + np.arange(places.size)
         if first > 0 and (self.stamps.arena[places] != stamps).any():
             self.case.fault("overwritten", f"partial results are lost before line {first} of {source} is added", op=name)
-        lines, columns = np.arange(first, stop), np.arange(width)
-        self.stamps.compare_lines(source, lines, columns, name, f"line {first} and after of {name}")
+        self.stamps.compare(source, np.arange(first, stop), slice(None), name, name)
         self.stamps.arena[places] = stamps
-        self.stamps.compare_lines(source, lines, columns, name, f"its scratch for {name}")
+        self.stamps.compare(source, np.arange(first, stop), slice(None), name, f"the scratch of {name}")
         if step.get("commit"):
-            self.stamps.store(output)
+            self.stamps.store(output, self._rows(output))
             if output not in self.case.outside and np.isin(self.stamps.addresses(output), places).any():
                 self.case.fault("overwritten", f"its partial results lie over its output {output}", op=name, tensor=output)
 
-    def _line_reads(self, op: dict[str, Any], source: str) -> tuple[list[np.ndarray], np.ndarray]:
+    def _reads(self, op: dict[str, Any], source: str) -> tuple[list[np.ndarray], Any]:
+        """Return the rows of an input that each output row reads, and the columns that any of them reads."""
         key = op["name"], source
-        if key not in self._lines_read:
-            self._lines_read[key] = self._find_line_reads(op, source)
-        return self._lines_read[key]
-
-    def _find_line_reads(self, op: dict[str, Any], source: str) -> tuple[list[np.ndarray], np.ndarray]:
-        height, width, _ = self.case.shape[source]
-        rows_out, cols_out, _ = self.case.shape[op["output"]]
-        if op["type"] in _POINTWISE:
-            if self.stamps.elements(source) != self.stamps.elements(op["output"]):
-                return [np.arange(height)] * rows_out, np.arange(width)
-            return [np.array([y]) for y in range(rows_out)], np.arange(width)
-        inside = taps_along(op, source, 0, height)
-        columns = last_user(width, cols_out, taps_along(op, source, 1, width), False) >= 0
-        return [inside(y) for y in range(rows_out)], np.flatnonzero(columns)
+        if key not in self._pixels_read:
+            height, width, _ = self.case.shape[source]
+            rows_out, columns_out, _ = self.case.shape[op["output"]]
+            if op["type"] in _WINDOWS:
+                rows, columns = taps_along(op, source, 0, height), taps_along(op, source, 1, width)
+                read = np.unique(np.concatenate([columns(x) for x in range(columns_out)]))
+                self._pixels_read[key] = [rows(y) for y in range(rows_out)], slice(None) if len(read) == width else read
+            elif op["type"] in _POINTWISE and self.stamps.elements(source) == self.stamps.elements(op["output"]):
+                self._pixels_read[key] = list(np.arange(height)[:, None]), slice(None)
+            else:
+                self._pixels_read[key] = [np.arange(height)] * rows_out, slice(None)
+        return self._pixels_read[key]

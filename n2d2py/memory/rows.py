@@ -12,9 +12,7 @@ from collections.abc import Collection
 import numpy as np
 
 from n2d2py.memory.access import Arrival, Overlay, TensorSpec
-from n2d2py.memory.problem import MemoryProblem, OpSpec
-
-_NONE = np.iinfo(np.int64).max
+from n2d2py.memory.problem import NO_ROW, MemoryProblem, OpSpec, first_needed
 
 
 def streamable(op: OpSpec, problem: MemoryProblem) -> bool:
@@ -79,7 +77,7 @@ class Rows:
         reads = [
             {name: [r[y] for y in lines] for name, r in of_op.items()} for of_op, lines in zip(reads, self.lines, strict=True)
         ]
-        self._first = [{name: _first_needed(ranges) for name, ranges in r.items()} for r in reads]
+        self._first = [{name: first_needed(ranges) for name, ranges in r.items()} for r in reads]
         self.order = self._simulate(reads)
         """The operators' numbers, one for each event."""
         events = np.asarray(self.order, dtype=np.int64)
@@ -124,10 +122,10 @@ class Rows:
         return order
 
     def _needed(self, name: str, moments: np.ndarray) -> np.ndarray:
-        """Return the first row of a tensor that is still read before each of these events, int64; _NONE for no row."""
-        first_rows = np.full(len(moments), _NONE)
+        """Return the first row of a tensor that is still read before each of these events, int64; NO_ROW for no row."""
+        first_rows = np.full(len(moments), NO_ROW)
         for n in self._readers.get(name, ()):
-            first = np.append(self._first[n][name], _NONE)
+            first = np.append(self._first[n][name], NO_ROW)
             first_rows = np.minimum(first_rows, first[np.searchsorted(self._at[n], moments)])
         return first_rows
 
@@ -141,7 +139,7 @@ class Rows:
         if n not in self._rings:
             moments, lines = self._writes(n)
             needed = self._needed(self.ops[n].output, moments)
-            rows = np.where(needed == _NONE, 1, lines - np.minimum(needed, lines) + 1)
+            rows = np.where(needed == NO_ROW, 1, lines - np.minimum(needed, lines) + 1)
             self._rings[n] = int(rows.max(initial=1))
         return self._rings[n]
 
@@ -150,7 +148,7 @@ class Rows:
         that this or a later event reads."""
         moments, lines = self._writes(n)
         needed = self._needed(source, moments)
-        read = needed != _NONE
+        read = needed != NO_ROW
         free = self._tensors[source].height * source_line
         return int((needed[read] * source_line - (lines[read] + 1) * output_line).min(initial=free))
 
@@ -169,9 +167,3 @@ class Rows:
             else:
                 events.append((n, line, line + 1))
         return events
-
-
-def _first_needed(ranges: list[range]) -> np.ndarray:
-    """Return the first row of the source that each event or a later one reads; _NONE if none does."""
-    starts = np.array([r.start if r else _NONE for r in ranges], dtype=np.int64)
-    return np.minimum.accumulate(starts[::-1])[::-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -16,7 +17,7 @@ from n2d2py.memory.packing import address_step
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.rows import streamable
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.strips import Channels, Columns, Cut, SliceCut, StripCut, ranges_read
+from n2d2py.memory.strips import Channels, Columns, Cut, ranges_read
 
 MOST_STRIPS = 12
 _STEP = 16  # slices are multiples of this many channels, except the last one: whole vectors of the kernels
@@ -51,7 +52,7 @@ class StripPoint:
     @property
     def repeated_work(self) -> int:
         """Multiply-accumulates that are computed repeatedly."""
-        return self.extra - sum(cut.count - 1 for cut in self.cuts if isinstance(cut, SliceCut))
+        return self.extra - sum(cut.count - 1 for cut in self.cuts if cut.slices)
 
 
 def divisions(channels: int) -> list[tuple[Channels, ...]]:
@@ -173,14 +174,19 @@ class StripSearch:
         """Return points from the cut without strips to the smallest with at most `most_extra` repeated multiply-accumulates;
         each point needs less memory and more work than the one before."""
         points: list[StripPoint] = []
-        point = self._least(0)
-        sizes = sorted({choice.bytes for choices in self._choices for choice in choices}, reverse=True)
+        sizes = sorted({choice.bytes for choices in self._choices for choice in choices})
+
+        def is_free(limit: int) -> bool:
+            point = self._within(limit)
+            return point is not None and point.extra <= 0
+
+        point = self._within(sizes[bisect_left(sizes, True, key=is_free)]) if sizes else None
         while point is not None and point.extra <= most_extra:
             if points and points[-1].extra == point.extra:
                 points.pop()
             points.append(point)
-            below = [size for size in sizes if size < point.bytes]
-            point = self._within(below[0]) if below else None
+            smaller = bisect_left(sizes, point.bytes)
+            point = self._within(sizes[smaller - 1]) if smaller else None
         return points
 
     def other_widths(self, point: StripPoint) -> list[StripPoint]:
@@ -190,7 +196,7 @@ class StripSearch:
         for wider in _OTHERS:
             cuts, extra = [], 0
             for cut in point.cuts:
-                if isinstance(cut, SliceCut):
+                if cut.slices:
                     cuts.append(cut)
                     extra += cut.count - 1
                     continue
@@ -199,25 +205,13 @@ class StripSearch:
                 if any(first >= stop for first, stop in columns):
                     break
                 strips = tuple(segment_columns(ops, tensors, each) for each in columns)
-                cuts.append(StripCut(cut.ops, strips))
+                cuts.append(Cut(cut.ops, strips))
                 extra += extra_work(ops, tensors, strips)
             else:
                 other = StripPoint(point.bytes, extra, tuple(cuts))
                 if extra <= point.extra and tuple(cuts) != point.cuts and other not in points:
                     points.append(other)
         return points
-
-    def _least(self, most_extra: int) -> StripPoint | None:
-        sizes = sorted({choice.bytes for choices in self._choices for choice in choices})
-        low, high, best = 0, len(sizes) - 1, None
-        while low <= high:
-            middle = (low + high) // 2
-            point = self._within(sizes[middle])
-            if point is not None and point.extra <= most_extra:
-                best, high = point, middle - 1
-            else:
-                low = middle + 1
-        return best
 
     def _within(self, limit: int) -> StripPoint | None:
         """Return the point of least repeated work in which no segment exceeds `limit` bytes; None if none fits."""
@@ -245,10 +239,8 @@ class StripSearch:
 
     def _cut(self, begin: int, choice: _Choice) -> Cut:
         ops = self._ops[begin : choice.end]
-        if choice.channels:
-            return SliceCut(tuple(op.name for op in ops), choice.channels)
         strips = tuple(segment_columns(ops, self.problem.tensors, columns) for columns in choice.columns)
-        return StripCut(tuple(op.name for op in ops), strips)
+        return Cut(tuple(op.name for op in ops), strips, choice.channels)
 
     def _up(self, size: int) -> int:
         return round_up(size, self._step)

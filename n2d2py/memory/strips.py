@@ -30,41 +30,28 @@ def slice_name(name: str, number: int) -> str:
     return f"{name}.slice{number}"
 
 
-@dataclass(frozen=True)
-class SliceCut:
-    """A segment of operators cut into slices of channels, which all its tensors have. `ops`: names of its consecutive
-    operators, each the only consumer of the one before."""
-
-    ops: tuple[str, ...]
-    slices: tuple[Channels, ...]
-
-    @property
-    def count(self) -> int:
-        """The number of slices."""
-        return len(self.slices)
-
-
 Number = TypeVar("Number", int, np.ndarray)
 Columns = tuple[int, int]
 """Columns [first, stop) of a tensor."""
 
 
 @dataclass(frozen=True)
-class StripCut:
-    """A segment of consecutive operators, by name, cut into strips: for each the columns of each tensor that they write, by
-    name."""
+class Cut:
+    """A segment of consecutive operators, by name, cut into strips or into slices of channels.
+
+    Attributes:
+        strips: for each strip the columns of each tensor that the operators write, by name.
+        slices: the channels of each slice, which all tensors have; each operator is the only consumer of the one before.
+    """
 
     ops: tuple[str, ...]
-    strips: tuple[dict[str, Columns], ...]
+    strips: tuple[dict[str, Columns], ...] = ()
+    slices: tuple[Channels, ...] = ()
 
     @property
     def count(self) -> int:
-        """The number of strips."""
-        return len(self.strips)
-
-
-Cut = StripCut | SliceCut
-"""The cut of a segment."""
+        """The number of strips or slices."""
+        return len(self.strips or self.slices)
 
 
 def strip_name(name: str, number: int) -> str:

@@ -12,7 +12,7 @@ import io
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ def rows_of_panels(panels: np.ndarray, rows: int, inputs: int, outputs: int, eac
 
 
 GRAPH_FILE = "simulator/network.npz"
-_FORMAT = 2
+_FORMAT = 3
 _PORTS = ("input_ports", "output_ports")
 
 
@@ -113,7 +113,7 @@ def write_graph(graph: QuantGraph, path: Path, stored: Mapping[str, StoredRows] 
         **({"states": graph.states, "calls": graph.calls} if graph.states else {}),
         **{key: [port.fields() for port in ports] for key in _PORTS if (ports := getattr(graph, key))},
         "tensors": [
-            {"name": t.name, "shape": [int(n) for n in t.shape], "type": _fields(t.type)} for t in graph.tensors.values()
+            {"name": t.name, "shape": [int(n) for n in t.shape], "type": _pack(t.type, arrays)} for t in graph.tensors.values()
         ],
         "nodes": [_pack_node(node, arrays, rows.get(node.name)) for node in graph.nodes],
     }
@@ -142,9 +142,9 @@ def read_graph(path: Path) -> QuantGraph:
         graph = QuantGraph(text["name"], text["bits"], inputs=text["inputs"], outputs=text["outputs"], aliases=text["aliases"])
         graph.states, graph.calls = text.get("states", 0), text.get("calls", 0)
         graph.input_ports, graph.output_ports = ([FilePort.of(one) for one in text.get(key, ())] for key in _PORTS)
-        for t in text["tensors"]:
-            graph.tensors[t["name"]] = QuantTensor(t["name"], tuple(t["shape"]), NumType(**t["type"]))
-        graph.nodes = [_unpack_node(entry, arrays) for entry in text["nodes"]]
+        classes = _classes()
+        graph.tensors = {one["name"]: QuantTensor(**_unpack(one, arrays, classes)) for one in text["tensors"]}
+        graph.nodes = [_unpack_node(_unpack(one, arrays, classes)) for one in text["nodes"]]
     except FileNotFoundError as error:
         raise N2D2Error("E806", f"{error.filename or path} is missing", remedy="export again") from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -189,16 +189,30 @@ def _narrow(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    return {f.name: getattr(value, f.name) for f in fields(value)}
+_NODE = ("name", "op", "inputs", "outputs", "rescale", "clamp", "bound", "activation", "residual", "zero_in_bias")
+"""What is stored of a layer in addition to the constants of its form."""
+
+
+def _classes() -> dict[str, type]:
+    """Return the classes that the file may name."""
+    rescales = {kind for base in (Rescale, *Rescale.__subclasses__()) for kind in base.__subclasses__()}
+    operators = {f"operator {kind}": op for kind, op in operator_kinds().items()}
+    functions = {f"function {kind}": row for kind, row in FUNCTIONS.snapshot().items()}
+    return {kind.__name__: kind for kind in (NumType, ResidualAdd, *rescales)} | operators | functions
+
+
+def _class_name(value: Any) -> str:
+    if isinstance(value, Op):
+        return f"operator {value.kind}"
+    return f"function {value.kind}" if isinstance(value, FunctionRow) else type(value).__name__
 
 
 def _pack(value: Any, arrays: _Arrays) -> Any:
-    """JSON data of an attribute: numbers, texts, tuples, arrays, activation functions."""
+    """JSON data of an attribute: numbers, texts, tuples, arrays, objects of `_classes`."""
     if isinstance(value, np.ndarray):
         return arrays.add(value)
-    if isinstance(value, FunctionRow):
-        return {"$function": value.kind, "attributes": _pack(_fields(value), arrays)}
+    if is_dataclass(value):
+        return {"$class": _class_name(value)} | {one.name: _pack(getattr(value, one.name), arrays) for one in fields(value)}
     if isinstance(value, dict):
         return {key: _pack(item, arrays) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
@@ -206,78 +220,29 @@ def _pack(value: Any, arrays: _Arrays) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _unpack(value: Any, arrays: dict[str, np.ndarray], classes: Mapping[str, type]) -> Any:
     if isinstance(value, list):
-        return tuple(_unpack(item, arrays) for item in value)
+        return tuple(_unpack(item, arrays, classes) for item in value)
     if not isinstance(value, dict):
         return value
     if "$array" in value:
         return arrays[value["$array"]].astype(value["type"])
-    if "$function" in value:
-        return FUNCTIONS[value["$function"]](**_unpack(value["attributes"], arrays))
-    return {key: _unpack(item, arrays) for key, item in value.items()}
+    items = {key: _unpack(item, arrays, classes) for key, item in value.items()}
+    name = items.pop("$class", None)
+    if name is None:
+        return items
+    if name not in classes:
+        raise ValueError(f"the {name} is unknown; load its plug-in first (n2d2py.load_plugin)")
+    return classes[name](**items)
 
 
 def _pack_node(node: QuantNode, arrays: _Arrays, weights: StoredRows | None) -> dict[str, Any]:
-    scaling = _pack_rescale(node.rescale, arrays)
-    entry = {
-        "name": node.name,
-        "op": node.op.kind,
-        "attributes": _pack(_fields(node.op), arrays),
-        "inputs": node.inputs,
-        "outputs": node.outputs,
-        "params": {role: arrays.add(node.params[role], weights if role == "weights" else None) for role in sorted(node.params)},
-        "rescale": scaling,
-        "clamp": node.clamp and [int(v) for v in node.clamp],
-        "bound": int(node.bound),
-        "activation": _pack(node.activation, arrays),
-    }
-    if node.zero_in_bias:
-        entry["zero_in_bias"] = True
-    if node.residual is not None:
-        added = _fields(node.residual)
-        entry["residual"] = {
-            **added,
-            "type": _fields(node.residual.type),
-            "rescale": _pack_rescale(node.residual.rescale, arrays),
-            "clamp": [int(v) for v in node.residual.clamp],
-        }
-    return entry
+    params = {role: arrays.add(node.params[role], weights if role == "weights" else None) for role in sorted(node.params)}
+    return {name: _pack(getattr(node, name), arrays) for name in _NODE} | {"params": params}
 
 
-def _pack_rescale(rescale: Rescale | None, arrays: _Arrays) -> dict[str, Any] | None:
-    return rescale and {"mode": type(rescale).__name__, "values": _pack(_fields(rescale), arrays)}
-
-
-def _unpack_rescale(scaling: dict[str, Any] | None, arrays: dict[str, np.ndarray]) -> Rescale | None:
-    if scaling is None:
-        return None
-    bases = (Rescale, *Rescale.__subclasses__())
-    rescales = {kind.__name__: kind for base in bases for kind in base.__subclasses__()}
-    return rescales[scaling["mode"]](**_unpack(scaling["values"], arrays))
-
-
-def _unpack_residual(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> ResidualAdd:
-    changed = {"type": NumType(**entry["type"]), "rescale": _unpack_rescale(entry["rescale"], arrays)}
-    return ResidualAdd(**{**entry, **changed, "clamp": tuple(entry["clamp"])})
-
-
-def _unpack_node(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> QuantNode:
-    if entry["op"] not in operator_kinds():
-        raise ValueError(f"the operator {entry['op']} is unknown; load its plug-in first (n2d2py.load_plugin)")
-    op: type[Op] = operator_kinds()[entry["op"]]
-    rescale = _unpack_rescale(entry["rescale"], arrays)
-    integer = rescale is not None or entry["clamp"] is not None
-    return QuantNode(
-        entry["name"],
-        op(**_unpack(entry["attributes"], arrays)),
-        entry["inputs"],
-        entry["outputs"],
-        form_of(_unpack(entry["params"], arrays), integer, rescale is not None),
-        rescale,
-        entry["clamp"] and tuple(entry["clamp"]),
-        entry["bound"],
-        _unpack(entry["activation"], arrays),
-        residual=_unpack_residual(entry["residual"], arrays) if "residual" in entry else None,
-        zero_in_bias=entry.get("zero_in_bias", False),
-    )
+def _unpack_node(values: dict[str, Any]) -> QuantNode:
+    is_rescaled = values["rescale"] is not None
+    form = form_of(values.pop("params"), is_rescaled or values["clamp"] is not None, is_rescaled)
+    values.update(inputs=list(values["inputs"]), outputs=list(values["outputs"]))
+    return QuantNode(form=form, **values)

@@ -3,6 +3,7 @@ twice, and packed low-bit tensors, those without which the arena would be larger
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from math import ceil
@@ -196,22 +197,17 @@ class _Search:
         None where not even all are enough."""
         live_bytes = bytes_beside(memory_problem(self._graph))
         ordered = sorted(names, key=lambda name: -live_bytes[name])
-        low, high, smallest = 1, len(ordered) + 1, None
-        while low < high:
-            middle = (low + high) // 2
-            chosen = set(ordered[:middle])
-            network = self.planned([name for name in names if name in chosen])
-            if network is not None and network.plan.arena_bytes <= goal:
-                high, smallest = middle, network
-            else:
-                low = middle + 1
-        remaining = [name for name in names if name in set(ordered[:high])] if smallest else []
-        for name in reversed(ordered[:high] if len(remaining) <= _SINGLES else []):
-            fewer = [each for each in remaining if each != name]
-            network = self.planned(fewer) if fewer else None
-            if network is not None and network.plan.arena_bytes <= goal:
-                remaining, smallest = fewer, network
-        return smallest
+
+        def packed(chosen: Collection[str]) -> PlannedNetwork | None:
+            network = self.planned([name for name in names if name in chosen]) if chosen else None
+            return network if network is not None and network.plan.arena_bytes <= goal else None
+
+        counts = range(1, len(ordered) + 1)
+        chosen = ordered[: bisect_left(counts, True, key=lambda count: packed(ordered[:count]) is not None) + 1]
+        for name in reversed(chosen if len(chosen) <= _SINGLES else []):
+            fewer = [each for each in chosen if each != name]
+            chosen = fewer if packed(fewer) is not None else chosen
+        return packed(chosen)
 
 
 def log_packing(graph: QuantGraph, params: Params) -> None:

@@ -15,7 +15,6 @@ from n2d2py.ini.params import Params
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.settings import MODES, STRATEGIES, Settings
 from n2d2py.memory.strategies import budget_curve, peak_layers
-from n2d2py.memory.strips import SliceCut
 from n2d2py.stages.calibrate import AssumedRanges, calibrate_stage
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.memory import plan_network, scratch_planner
@@ -135,7 +134,7 @@ def _strips(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
         if trial is None or (lines and trial.bytes >= least):
             continue
         least, extra = trial.bytes, point.repeated_work / work
-        counts = ", ".join(f"{cut.count}{' slices' * isinstance(cut, SliceCut)}" for cut in point.cuts) or "1"
+        counts = ", ".join(f"{cut.count}{' slices' * bool(cut.slices)}" for cut in point.cuts) or "1"
         lines.append(f"{least:>12,}  {extra:6.2%}  {counts}")
     if len(lines) < 2:
         return ""

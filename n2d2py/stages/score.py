@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -35,6 +36,8 @@ from n2d2py.stages.score_decisions import (
 )
 from n2d2py.targets import Score, Scorer, write_target_files
 from n2d2py.targets.target import ScoreTarget
+
+R = TypeVar("R")
 
 _SLACK = 0.02
 """Share of the range by which integers after layers in floating point may differ: sums are rounded in another order."""
@@ -134,21 +137,8 @@ def score_stage(
     results of every stimulus as JSON). Batches are worked on by all cores; results do not depend on their number."""
     if stimuli.boxes is not None:
         return _detection_scores(network, graph, quantized, stimuli, folder)
-    tensors = [target.tensor for target in network.targets]
-    engine = FloatEngine(graph, taps=tensors, threads=1)
-
-    def run(numbered: tuple[int, Batch]) -> tuple[Batch, list[dict[str, np.ndarray]]]:
-        start, (x, _, names) = numbered
-        results = [engine.run(x)]
-        if quantized is not None:
-            results.append(simulate(quantized, quantize_inputs(quantized, [x])))
-        batch = x, label_ids(stimuli, start, start + len(x)), names
-        return batch, [{name: values[name] for name in tensors} for values in results]
-
-    scorers = _scorers(network, quantized)
-    size = stimuli.calls or batch_size(graph)
-    batches = ordered_map(run, zip(range(0, len(stimuli), size), stimuli.batches(size), strict=True))
-    for (x, labels, names), results in log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch"):
+    tensors, scorers = [target.tensor for target in network.targets], _scorers(network, quantized)
+    for (x, labels, names), results in _run_batches(graph, quantized, stimuli, tensors, lambda *batch: batch):
         for index, target in enumerate(network.targets):
             expected = expected_labels(network, target.name, labels)
             for by_target, values in zip(scorers.values(), results, strict=True):
@@ -174,22 +164,39 @@ def _scorers(network: LoadedNetwork, quantized: QuantGraph | None) -> dict[str, 
     return scorers
 
 
+def _run_batches(
+    graph: Graph,
+    quantized: QuantGraph | None,
+    stimuli: Stimuli,
+    tensors: Sequence[str],
+    finish: Callable[[Batch, list[dict[str, np.ndarray]]], R],
+) -> Iterator[R]:
+    """Yield finish(batch with label ids, values) for each batch; values: of the tensors in the float network, and as stored in
+    the typed one."""
+    engine, size = FloatEngine(graph, taps=tensors, threads=1), stimuli.calls or batch_size(graph)
+
+    def run(numbered: tuple[int, Batch]) -> R:
+        start, (x, _, names) = numbered
+        results = [engine.run(x)]
+        if quantized is not None:
+            results.append(simulate(quantized, quantize_inputs(quantized, [x])))
+        batch = x, label_ids(stimuli, start, start + len(x)), names
+        return finish(batch, [{name: values[name] for name in tensors} for values in results])
+
+    batches = ordered_map(run, zip(range(0, len(stimuli), size), stimuli.batches(size), strict=True))
+    yield from log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch")
+
+
 def _detection_scores(
     network: LoadedNetwork, graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, folder: Path
 ) -> Scores:
-    engine, size = FloatEngine(graph, threads=1), stimuli.calls or batch_size(graph)
     graphs = {"float": graph} if quantized is None else {"float": graph, simulated_name(quantized.bits): quantized}
     detectors = [one for one in (detector_of(network, one) for one in graphs.values()) if one is not None]
 
-    def run(batch: Batch) -> list[list[np.ndarray]]:
-        values = [engine.run(batch[0])]
-        if quantized is not None:
-            values.append(simulate(quantized, quantize_inputs(quantized, [batch[0]])))
-        outputs = [[each[name] for name in graph.user_outputs] for each in values]
-        return list(map(found_boxes, detectors, outputs))
+    def boxes(batch: Batch, results: list[dict[str, np.ndarray]]) -> list[list[np.ndarray]]:
+        return [found_boxes(each, list(values.values())) for each, values in zip(detectors, results, strict=True)]
 
-    batches = ordered_map(run, stimuli.batches(size))
-    outputs = list(log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch"))
+    outputs = list(_run_batches(graph, quantized, stimuli, graph.user_outputs, boxes))
     scores = Scores()
     for label, detector, each in zip(graphs, detectors, zip(*outputs, strict=True), strict=True):
         scores.add(label, detection_score(detector.names, [one for batch in each for one in batch], stimuli))

@@ -221,8 +221,8 @@ def test_weights_take_a_byte_each(tmp_path):
 
 def test_another_format_is_refused(tmp_path, monkeypatch):
     write_graph(chain(True), tmp_path / "net.npz")
-    monkeypatch.setattr("n2d2py.runtime.graph_file._FORMAT", 3)
-    assert refused("E806: .*format 2 instead of 3", read_graph, tmp_path / "net.npz")
+    monkeypatch.setattr("n2d2py.runtime.graph_file._FORMAT", 4)
+    assert refused("E806: .*format 3 instead of 4", read_graph, tmp_path / "net.npz")
 
 
 def test_a_damaged_file_is_one_error(tmp_path):

@@ -123,7 +123,7 @@ def drawn(rng: random.Random) -> Share:
     space = Space(size, 0, 2)
     source = SpacePlane(space, forms[0], rng.randrange(size), 0, 1)
     output = SpacePlane(space, forms[1], max(0, source.start + rng.randint(-8, 8)), 1, 2)
-    return Share("op", source, output, Overlay.POINTWISE, lambda y: 0)
+    return Share("op", source, output, Overlay.POINTWISE)
 
 
 def places(plane: SpacePlane) -> list[list[int]]:
@@ -179,7 +179,7 @@ def windows(rng: random.Random) -> Share:
     dead = sorted(rng.randint(0, forms[0].count) for _ in range(forms[1].count))
     source = SpacePlane(space, forms[0], rng.randrange(size), 0, 1)
     output = SpacePlane(space, forms[1], max(0, source.start + rng.randint(-20, 20)), 1, 2)
-    return Share("op", source, output, Overlay.WINDOW, dead.__getitem__)
+    return Share("op", source, output, Overlay.WINDOW, dead)
 
 
 def lines(plane: SpacePlane) -> list[set[int]]:
@@ -194,7 +194,7 @@ def test_windows_are_safe_exactly_where_no_living_line_is_hit():
         if not (share.source.sound and share.output.sound):
             continue
         reads, stores = lines(share.source), lines(share.output)
-        hit = any(stores[y] & set().union(*reads[share.dead(y) :]) for y in range(len(stores)))
+        hit = any(stores[y] & set().union(*reads[share.dead[y] :]) for y in range(len(stores)))
         assert share.safe == (not hit), (share.source, share.output)
         assert not replace(share, overlay=Overlay.WHOLE).safe or not (set().union(*reads) & set().union(*stores))
         found.append(hit)

@@ -17,17 +17,7 @@ from n2d2py.contracts.operator import make_operator
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, StripPiece, channels, width
 from n2d2py.graph.forms import Dequantized, Interpolated, Moved, Real, Table, Weighted
 from n2d2py.memory.access import Window, access_of
-from n2d2py.memory.strips import (
-    Channels,
-    Columns,
-    Cut,
-    SliceCut,
-    beginning_at,
-    read_columns,
-    slice_name,
-    strip_name,
-    window_columns,
-)
+from n2d2py.memory.strips import Channels, Columns, Cut, beginning_at, read_columns, slice_name, strip_name, window_columns
 
 _WINDOWS = ("Conv", "Pool")
 _POINTWISE = ("Activation", "Affine", "ElemWise", "Quantize", "Convert")
@@ -85,7 +75,7 @@ class _StripRewriter:
         for node in self.graph.nodes:
             if node.name in last:
                 cut = last[node.name]
-                if isinstance(cut, SliceCut):
+                if cut.slices:
                     self._add_slices(cut, node)
                     continue
                 for number, strip in enumerate(cut.strips):
@@ -109,7 +99,7 @@ class _StripRewriter:
         inputs = [self._piece(each, strip, number, read) for each in node.inputs]
         self._append(replace(node, op=op), strip_name(node.name, number), inputs, name)
 
-    def _add_slices(self, cut: SliceCut, last: QuantNode) -> None:
+    def _add_slices(self, cut: Cut, last: QuantNode) -> None:
         inner = {self._layers[name].output for name in cut.ops}
         for number, part in enumerate(cut.slices):
             for node in (self._layers[name] for name in cut.ops):
