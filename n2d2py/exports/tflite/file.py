@@ -64,6 +64,11 @@ def int8_grid(kind: NumType) -> tuple[np.float32, int]:
     return np.float32(kind.scale), kind.zero_point - (0 if kind.signed else 128)
 
 
+def as_int8(values: np.ndarray, kind: NumType) -> np.ndarray:
+    """Return stored values of an 8-bit type as int8."""
+    return (values.astype(np.int16) - (0 if kind.signed else 128)).astype(np.int8)
+
+
 class ModelFile:
     """A model under construction; tensors are identified by their index.
 
