@@ -13,10 +13,10 @@ from n2d2py.contracts.cpp.code import ChosenKernel, Selection
 from n2d2py.contracts.cpp.forms.contract import HALF, CoreForm, KernelFacts, KernelForm, Role, candidates, plain, weight_type
 from n2d2py.contracts.cpp.forms.lanes import stored_facts
 from n2d2py.contracts.cpp.forms.panels import packed_matrix
+from n2d2py.contracts.cpp.forms.winograd import UNLIMITED
 from n2d2py.contracts.cpp.isa import ROW_PANELS, ROWS, RUNS, TABLES, sets_with
 from n2d2py.contracts.cpp.layer import Layer, LayerScratch
 from n2d2py.contracts.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression, LayerForm, Stream
-from n2d2py.contracts.cpp.winograd import UNLIMITED
 from n2d2py.memory.scratch import ScratchNeed
 
 _FEW_PIXELS = 20
@@ -84,7 +84,7 @@ def _prepacked(facts: KernelFacts, selection: Selection) -> Selection:
     if selection.winograd:
         size = selection.winograd.kept
     else:
-        few = facts.kernel == "fullyConnected" or math.prod(facts.geometry.size[facts.layer.streamed :]) < _FEW_PIXELS
+        few = facts.kernel == "fullyConnected" or math.prod(facts.layer.output_shape[2 + facts.layer.streamed :]) < _FEW_PIXELS
         element = 2 if facts.weight_type == "std::int16_t" else 1
         word = selection.panels.layout.each if selection.panels and selection.panels.layout else 1
         whole = len(facts.rows) * round_up(facts.rows.shape[1], word) * element
