@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_ssize_t, c_uint64, c_void_p
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -209,25 +209,16 @@ class Export(Network):
         words = np.zeros(2 * source.fft + 2 * source.mels + 16 if isinstance(source, AudioSource) else 0, np.uint32)
         state = [c_void_p(words.ctypes.data)] if len(words) else []
         begin(*state, c_void_p(stored.ctypes.data))
-        for part in (
-            samples[first : first + (piece or len(samples))] for first in range(0, len(samples), piece or len(samples) or 1)
-        ):
+        step = piece or len(samples) or 1
+        for part in (samples[first : first + step] for first in range(0, len(samples), step)):
             push(*state, c_void_p(part.ctypes.data), c_int(len(part)), c_void_p(stored.ctypes.data))
         return _nchw(stored)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        def forward(sources, results, arena, index):
-            self._library.forward_raw(sources, results, arena)
-
-        return self._each(inputs, forward)
+        return self._each(inputs, self._library.forward_raw)
 
     def _run_for(self, inputs: list[np.ndarray], outputs: list[int]) -> list[np.ndarray]:
-        wanted = self._bits(outputs)
-
-        def forward(sources, results, arena, index):
-            self._library.forward_to(wanted, sources, results, arena)
-
-        results = self._each(inputs, forward)
+        results = self._each(inputs, partial(self._library.forward_to, self._bits(outputs)))
         return [results[index] for index in outputs]
 
     def _needed(self, outputs: list[int]) -> set[int]:
@@ -255,8 +246,11 @@ class Export(Network):
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         taps = [_hwc_batch(len(inputs[0]), info) for info in self.info.layers]
         computed = [np.zeros(info.stored[2] if len(info.stored) == 4 else 1, bool) for info in self.info.layers]
+        indices = iter(range(len(inputs[0])))
 
-        def forward(sources, results, arena, index):
+        def forward(sources, results, arena):
+            index = next(indices)
+
             @_CALLBACK
             def copy(user, layer, base, first, stop):
                 computed[layer][first:stop] = True
@@ -272,7 +266,7 @@ class Export(Network):
         }
 
     def _each(self, inputs: list[np.ndarray], forward) -> list[np.ndarray]:
-        """Call forward(sources, results, arena, index) for each stimulus; return the outputs."""
+        """Call forward(sources, results, arena) for each stimulus; return the outputs."""
         sources = [_to_hwc(x) for x in inputs]
         results = [_hwc_batch(len(inputs[0]), info) for info in self.info.outputs]
         alignment = self._library.arena_alignment()
@@ -281,7 +275,7 @@ class Export(Network):
         if self._library.reset is not None:
             self._library.reset(arena)
         for index in range(len(inputs[0])):
-            forward(_pointers(sources, index), _pointers(results, index), arena, index)
+            forward(_pointers(sources, index), _pointers(results, index), arena)
         return list(map(_nchw, results))
 
 
