@@ -91,15 +91,12 @@ def _changed_files(folder: Path, files: dict[str, Any]) -> Iterator[str]:
         name = path.relative_to(folder)
         if (path.is_dir() and not path.is_symlink()) or name == Path(MANIFEST):
             continue
-        if name.as_posix() in files:
-            if (
-                path.is_symlink()
-                or not path.is_file()
-                or not os.access(path, os.R_OK)
-                or digest(path) != files[name.as_posix()]
-            ):
-                yield name.as_posix()
-        elif not _is_built(name):
+        known = files.get(name.as_posix())
+        if known is None:
+            changed = not _is_built(name)
+        else:
+            changed = path.is_symlink() or not path.is_file() or not os.access(path, os.R_OK) or digest(path) != known
+        if changed:
             yield name.as_posix()
 
 

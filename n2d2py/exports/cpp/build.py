@@ -17,6 +17,8 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import cores
 from n2d2py.errors import N2D2Error
+from n2d2py.exports.stimuli import from_hwc, hwc_field
+from n2d2py.graph import QuantGraph
 from n2d2py.runtime.runner import AT_MOST, Runner
 
 _LOG = "build/make.log"
@@ -135,6 +137,12 @@ class BuiltCopy(Runner):
             what = f"the compiled export wrote {len(rows)} results for {count} stimuli"
             raise N2D2Error("E811", what, remedy="report this defect of n2d2py")
         return rows
+
+    def read_outputs(self, file: Path, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
+        """Return the outputs (count, C, ...) by tensor of a file of results. Raise E811 as `read_results`."""
+        row = np.dtype([(name, *hwc_field(graph.shape(name), graph.type(name).dtype)) for name in graph.user_outputs])
+        rows = self.read_results(file, row, count)
+        return {name: from_hwc(rows[name], graph.shape(name)) for name in graph.user_outputs}
 
     @staticmethod
     def read_sizes(printed: str) -> dict[str, int]:

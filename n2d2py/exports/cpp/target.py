@@ -33,7 +33,6 @@ from n2d2py.exports.cpp.project import Project, namespace_of
 from n2d2py.exports.cpp.tune import tile_constants, tune_export, winograd_choices, with_tiles
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.registry import register
-from n2d2py.exports.stimuli import from_hwc, hwc_field
 from n2d2py.graph import QuantGraph, Shape, layer_macs
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
@@ -70,12 +69,11 @@ class CompiledExport(BuiltCopy):
         file = self.folder / "outputs.bin"
         printed = self._command(str(self.folder / "bin" / "run_export"), "-outputs", str(file), steps=count)
         log.detail("%s", printed.splitlines()[-1] if printed else "run_export printed nothing")
-        row = np.dtype([(name, *hwc_field(graph.shape(name), graph.type(name).dtype)) for name in graph.user_outputs])
-        rows = self.read_results(file, row, count)
-        return {name: from_hwc(rows[name], graph.shape(name)) for name in graph.user_outputs}
+        return self.read_outputs(file, graph, count)
 
     def sizes(self) -> dict[str, int]:
-        if _cached():
+        compiler = shutil.which((os.environ.get("CXX") or "g++").split()[0])
+        if compiler and Path(compiler).resolve().name == "ccache" and not os.environ.get("CCACHE_DISABLE"):
             # A compiler cache gives objects back without their call graphs: with those of the others the stack would
             # depend on what the cache holds. Frames alone give the same bound every time.
             for graph in self.folder.rglob("build/**/*.ci"):
@@ -113,13 +111,6 @@ class CompiledExport(BuiltCopy):
 
     def network(self) -> Export:
         return Export(self.folder / "lib" / f"lib{self.details['namespace']}.so", self.details["namespace"])
-
-
-def _cached() -> bool:
-    """True if the compiler is called through ccache."""
-    words = (os.environ.get("CXX") or "g++").split()
-    program = shutil.which(words[0]) if words else None
-    return program is not None and Path(program).resolve().name == "ccache" and not os.environ.get("CCACHE_DISABLE")
 
 
 _ALIGNMENT = 64

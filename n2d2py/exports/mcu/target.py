@@ -76,12 +76,12 @@ class BoardExport(BuiltCopy):
             raise self._failed(f"{emulator[0]} (status {process.returncode})", printed)
         return printed
 
-    def run_stimuli(self, mode: str, stimuli: Sequence[bytes], row: np.dtype) -> np.ndarray:
-        """One `row` for each stimulus, the bytes of its inputs, as the mode `outputs` or `layers` of the test program writes it.
-        Raise E810 when the program fails, E811 when it wrote another number of results."""
+    def run_stimuli(self, mode: str, stimuli: Sequence[bytes]) -> Path:
+        """Return the file of the results of each stimulus, the bytes of its inputs, as the mode `outputs` or `layers` of the test
+        program writes it. Raise E810 when the program fails."""
         (self.folder / "stimuli.bin").write_bytes(b"".join(stimuli))
         self.run(mode, "stimuli.bin", "results.bin", str(len(stimuli)))
-        return self.read_results(self.folder / "results.bin", row, len(stimuli))
+        return self.folder / "results.bin"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         sizes = [elements(graph.shape(name)) * graph.type(name).bytes for name in graph.user_inputs]
@@ -89,9 +89,7 @@ class BoardExport(BuiltCopy):
         for line in (self.folder / "stimuli.list").read_text(encoding="utf-8").splitlines()[:count]:
             images = zip(line.split(" "), sizes, strict=True)  # values follow three lines of text
             stimuli.append(b"".join((self.folder / file).read_bytes().split(b"\n", 3)[3][:size] for file, size in images))
-        row = np.dtype([(name, *hwc_field(graph.shape(name), graph.type(name).dtype)) for name in graph.user_outputs])
-        rows = self.run_stimuli("outputs", stimuli, row)
-        return {name: from_hwc(rows[name], graph.shape(name)) for name in graph.user_outputs}
+        return self.read_outputs(self.run_stimuli("outputs", stimuli), graph, len(stimuli))
 
     def instructions(self) -> tuple[str, int, bool] | None:
         """Return the core, the instructions of one inference of vector 0, counted in QEMU, and whether that is so for every
@@ -133,9 +131,8 @@ class BoardNetwork(Network):
         self.info = NetworkInfo(graph.name, *ends(graph), tuple(layers), details["arena_bytes"])
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        row = np.dtype([(info.name, *hwc_field(info.stored, info.dtype)) for info in self.info.outputs])
-        rows = self._export.run_stimuli("outputs", _samples(inputs), row)
-        return [from_hwc(rows[info.name], info.stored) for info in self.info.outputs]
+        file = self._export.run_stimuli("outputs", _samples(inputs))
+        return list(self._export.read_outputs(file, self.graph, len(inputs[0])).values())
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         fields = []
@@ -143,7 +140,8 @@ class BoardNetwork(Network):
             kind, (lines, *pixels) = hwc_field(info.stored, info.dtype)
             line = np.dtype([("made", "u1"), ("values", kind, tuple(pixels))])
             fields.append((f"l{i}", line, (lines,)))
-        rows = self._export.run_stimuli("layers", _samples(inputs), np.dtype([*fields, ("end", "u1")]))
+        file = self._export.run_stimuli("layers", _samples(inputs))
+        rows = self._export.read_results(file, np.dtype([*fields, ("end", "u1")]), len(inputs[0]))
         results = {}
         for i, info in enumerate(self.info.layers):
             computed = np.all(rows[f"l{i}"]["made"], axis=0)
