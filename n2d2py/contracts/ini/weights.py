@@ -217,16 +217,16 @@ def fill(values: Values, role: str, shape: tuple[int, ...], *, seed: int, name: 
         bound = scaling * np.sqrt(3.0 / count)
         limits = (values[f"{p}.Min"], values[f"{p}.Max"]) if kind == "UniformFiller" else (-bound, bound)
         return _draw_blocks(partial(generator.uniform, *limits), shape)
-    mean, deviation = {
+    normal: dict[str | None, tuple[Any, Any]] = {
         None: (0.0, 0.05),
         "NormalFiller": (values[f"{p}.Mean"], values[f"{p}.StdDev"]),
         "HeFiller": (scaling * values[f"{p}.MeanNorm"] / count, scaling * np.sqrt(2.0 / count)),
         "XavierFiller": (0.0, scaling * np.sqrt(1.0 / count)),
-    }[kind]
-    return _draw_blocks(partial(generator.normal, mean, deviation), shape)
+    }
+    return _draw_blocks(partial(generator.normal, *normal[kind]), shape)
 
 
-def _draw_blocks(draw: Callable[[int], np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+def _draw_blocks(draw: Callable[[int], Any], shape: tuple[int, ...]) -> np.ndarray:
     """Return a float32 array drawn block by block, which avoids a float64 copy of a large layer."""
     result = np.empty(prod(shape), np.float32)
     for first in range(0, result.size, _BLOCK):

@@ -25,6 +25,7 @@ PRODUCT_TIMES = (1.0, 0.77, 0.64)
 LONG = 8
 """Run length from which a 16-bit accumulator is kept from word to word, and widened when they are added up."""
 _RUNS = (256, 128, 96, 64, 48, 32, 24, 16, 12, LONG)
+_FEW = 4
 _LARGEST = 2**15 - 1
 _SOME = 16
 
@@ -44,6 +45,8 @@ def long_run(weights: np.ndarray, most: int) -> int:
     """Return the number of words whose products with inputs of 0 to `most` fit 16 bits in `weights` (rows, K): all of a row, or
     one of some numbers from LONG on; else 0."""
     every = -(-weights.shape[1] // 4)
+    if every >= _FEW and not _longest_run(weights, most, (_FEW,)):
+        return 0  # each of the runs holds whole runs of so many: seldom more than this is computed for 8-bit weights
     return _longest_run(weights, most, (every, *(words for words in _RUNS if words < every)))
 
 
