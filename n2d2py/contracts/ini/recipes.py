@@ -46,14 +46,8 @@ _OTHER_POLICY = Ignored(
 _BACK_PROPAGATE = Key("BackPropagate", Kind.BOOL, True)
 _TRAINING_KEYS = (
     *(f"{prefix}*" for names in _PREFIXES.values() for prefix in names),
-    "QWeight.*InitStepSize",
-    "QAct.*InitStepSize",
-    "MovingAverageMomentum",
-    "BackPropagate",
-    "WithLoss",
-    "TargetValue",
-    "DefaultValue",
-    "BatchSize",
+    *"QWeight.*InitStepSize QAct.*InitStepSize MovingAverageMomentum BackPropagate".split(),
+    *"WithLoss TargetValue DefaultValue BatchSize".split(),
 )
 
 

@@ -35,47 +35,28 @@ class _Tensor(Structure):
     """`<name>_tensor` of the C interface."""
 
     _fields_ = [
-        ("name", c_char_p),
-        ("operation", c_char_p),
-        ("type", c_char_p),
-        ("element_bytes", c_int),
-        ("rank", c_int),
-        ("height", c_int),
-        ("width", c_int),
-        ("channels", c_int),
+        *((name, c_char_p) for name in ("name", "operation", "type")),
+        *((name, c_int) for name in ("element_bytes", "rank", "height", "width", "channels")),
         ("scale", c_double),
-        ("zero_point", c_int),
-        ("low", c_int),
-        ("high", c_int),
+        *((name, c_int) for name in ("zero_point", "low", "high")),
     ]
 
 
 _CALLBACK = CFUNCTYPE(None, c_void_p, c_int, c_void_p, c_int, c_int)
 _FUNCTIONS = {
-    "api_version": (c_int, []),
     "name": (c_char_p, []),
-    "arena_bytes": (c_size_t, []),
-    "arena_alignment": (c_size_t, []),
-    "input_count": (c_int, []),
-    "output_count": (c_int, []),
-    "layer_count": (c_int, []),
-    "input": (POINTER(_Tensor), [c_int]),
-    "output": (POINTER(_Tensor), [c_int]),
-    "layer": (POINTER(_Tensor), [c_int]),
+    **dict.fromkeys(("api_version", "input_count", "output_count", "layer_count"), (c_int, [])),
+    **dict.fromkeys(("arena_bytes", "arena_alignment"), (c_size_t, [])),
+    **dict.fromkeys(("input", "output", "layer"), (POINTER(_Tensor), [c_int])),
     "forward_raw": (None, [POINTER(c_void_p), POINTER(c_void_p), c_void_p]),
     "forward_traced": (None, [POINTER(c_void_p), POINTER(c_void_p), c_void_p, _CALLBACK, c_void_p]),
     "copy_layer": (None, [c_int, c_void_p, c_int, c_int, c_void_p]),
 }
 _OPTIONAL = {
     "forward_to": (c_int, [c_uint64, POINTER(c_void_p), POINTER(c_void_p), c_void_p]),
-    "inputs_to": (c_uint64, [c_uint64]),
-    "outputs_to": (c_uint64, [c_uint64]),
+    **dict.fromkeys(("inputs_to", "outputs_to"), (c_uint64, [c_uint64])),
     "layers_to": (c_int, [c_uint64]),
-    "from_frame": (c_int, None),
-    "audio_begin": (c_int, None),
-    "audio_samples": (c_int, None),
-    "sensor_begin": (c_int, None),
-    "sensor_samples": (c_int, None),
+    **dict.fromkeys(("from_frame", "audio_begin", "audio_samples", "sensor_begin", "sensor_samples"), (c_int, None)),
     "reset": (None, [c_void_p]),
     "load_weights": (c_int, [c_void_p, c_size_t]),
     "device_name": (c_char_p, [c_void_p]),
@@ -300,15 +281,9 @@ def _tensor(pointer, port: FilePort | None = None) -> TensorInfo:
     raw = pointer.contents
     text = raw.type.decode()
     bits, is_float = 8 * raw.element_bytes, text.startswith("float")
-    kind = NumType(
-        bits,
-        signed=not text.startswith("u"),
-        is_float=is_float,
-        scale=raw.scale,
-        zero_point=raw.zero_point,
-        full=not is_float and raw.low == -(1 << (bits - 1)),
-        plain=not is_float and raw.low == raw.high == 0,
-    )
+    full, plain = raw.low == -(1 << (bits - 1)), raw.low == raw.high == 0
+    known = {"scale": raw.scale, "zero_point": raw.zero_point, "full": full and not is_float, "plain": plain and not is_float}
+    kind = NumType(bits, signed=not text.startswith("u"), is_float=is_float, **known)
     shape = {2: (1, raw.channels), 3: (1, raw.channels, raw.width), 4: (1, raw.channels, raw.height, raw.width)}[raw.rank]
     return TensorInfo(raw.name.decode(), shape, kind, port)
 

@@ -250,18 +250,9 @@ class Project:
             ctype = next(array.ctype for array in code.arrays if array.name == constant.name)
             copy = CopyView(constant.name, ctype, constant.copy or 0)
             code = code.reading_copy(constant.name, f"{constant.name}_copy")
-        return LayerView(
-            node,
-            self.graph,
-            code,
-            identifier,
-            stem,
-            tuple(self.base(name) for name in node.inputs if name != self.plan.op(node.name).aliases),
-            self.base(node.output),
-            self.identifiers.plane(node.output),
-            skipped=self._skipped(node),
-            copy=copy,
-        )
+        bases = tuple(self.base(name) for name in node.inputs if name != self.plan.op(node.name).aliases)
+        output = self.base(node.output), self.identifiers.plane(node.output)
+        return LayerView(node, self.graph, code, identifier, stem, bases, *output, self._skipped(node), copy)
 
     @property
     def copies(self) -> list[CopyView]:

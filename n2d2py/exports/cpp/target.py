@@ -172,6 +172,7 @@ class CppTarget(Target[Project]):
         whole = whole and not any(one.dtype.kind == "i" and storage_of(one) is not None for one in weights)
         same_kernels = "SIMD=none leaves the same portable kernels for every instruction set"
         static_lines = "with StreamInput=1 the lines of the input are in the static memory"
+        packs = f"MemoryManagerStrategy={own.strategy} packs buffers as N2D2 does"
         no_lines = "no layer runs row by row with complete inputs; MemoryMode=Small or Minimum creates such layers"
         reasons = (
             (real and own.weights_format == "string", "WeightsFormat", "only 8-bit integers can be written as string literals"),
@@ -186,11 +187,7 @@ class CppTarget(Target[Project]):
             (own.runtime_dispatch and own.portable, "RuntimeDispatch", same_kernels),
             (own.stream_input and not own.include_input, "IncludeInputInBuffer", static_lines),
             (not own.runs_by_lines, "MaxExtraMacs", no_lines),
-            (
-                own.strategy in N2D2_STRATEGIES,
-                "BufferAlignment",
-                f"MemoryManagerStrategy={own.strategy} packs buffers as N2D2 does",
-            ),
+            (own.strategy in N2D2_STRATEGIES, "BufferAlignment", packs),
         )
         return {name: reason for is_so, names, reason in reasons if is_so for name in names.split()}
 
@@ -204,33 +201,21 @@ class CppTarget(Target[Project]):
         )
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
-        packed_weights = {
-            code.node.name: {
-                "bits": storage.bits,
-                "bytes": code.weight_bytes,
-                "bytes_unpacked": int(code.node.params["weights"].nbytes),
-                **({"bytes_prepacked": storage.kept} if storage.kept else {}),
-            }
-            for code in prepared.result.codes
-            if (storage := code.selection.storage)
-        }
-        graph = prepared.request.graph
-        packed_activations = {
-            graph.packed[node.outputs[0]]: {
-                "bits": node.op.bits,
-                "bytes": graph.tensors[node.outputs[0]].bytes,
-                "bytes_unpacked": graph.tensors[graph.packed[node.outputs[0]]].bytes,
-            }
-            for node in graph.nodes
-            if node.outputs[0] in graph.packed
-        }
+        graph, packed_weights, packed_activations = prepared.request.graph, {}, {}
+        for code in prepared.result.codes:
+            if storage := code.selection.storage:
+                kept = {"bytes_prepacked": storage.kept} if storage.kept else {}
+                sizes = {"bytes": code.weight_bytes, "bytes_unpacked": int(code.node.params["weights"].nbytes), **kept}
+                packed_weights[code.node.name] = {"bits": storage.bits, **sizes}
+        for node in graph.nodes:
+            if whole := graph.packed.get(node.outputs[0]):
+                sizes = {"bytes": graph.tensors[node.outputs[0]].bytes, "bytes_unpacked": graph.tensors[whole].bytes}
+                packed_activations[whole] = {"bits": node.op.bits, **sizes}
         conversion = prepared.result.conversion
+        ways = {"inputs": graph.user_input_ports, "outputs": graph.user_output_ports}
         return {
             "namespace": namespace_of(graph, self.parameter_type.of(prepared.request.parameters)),
-            "ports": {
-                "inputs": [port.fields() for port in graph.user_input_ports],
-                "outputs": [port.fields() for port in graph.user_output_ports],
-            },
+            "ports": {way: [port.fields() for port in ports] for way, ports in ways.items()},
             **({"packed_weights": packed_weights} if packed_weights else {}),
             **({"packed_activations": packed_activations} if packed_activations else {}),
             **({"conversion_bytes": 4 * conversion.words} if conversion else {}),
@@ -252,11 +237,8 @@ class CppTarget(Target[Project]):
 
     def reduced_range_gain(self, prepared: Prepared[Project]) -> float:
         """By the rates of the kernels; other layers than 8-bit matrix products count with their full time."""
-        if (
-            self.runner is not CompiledExport
-            or prepared.result.parameters.portable
-            or not lacks_byte_products(cpu_info("flags"))
-        ):
+        has_kernels = self.runner is CompiledExport and not prepared.result.parameters.portable
+        if not (has_kernels and lacks_byte_products(cpu_info("flags"))):
             return 1.0
         graph, now, reduced = prepared.request.graph, 0.0, 0.0
         for layer in prepared.result.layers:

@@ -366,10 +366,7 @@ def _pool(layers: Layers, node: QuantNode) -> None:
     if whole and source.grid is not None and not layers.activation(node):
         layers.write(node, "MEAN", [tensor, layers.constant(f"{node.name}/axes", [1, 2])], keepDims=True)
         return
-    if even and source.grid not in (
-        None,
-        layers.grid(node.output),
-    ):  # weights of 1 round once, whatever the scale of the result
+    if even and source.grid not in (None, layers.grid(node.output)):  # weights of 1 round once, whatever the scale
         channels, count, scale = source.dims[3], int(counts.flat[0]), layers.graph.type(node.inputs[0]).scale
         values, scales = np.ones((1, *op.kernel, channels), np.int8), np.full(channels, 1 / count)
         constants = layers.add_integers(node, values, scales, 3, np.zeros(channels, np.int64), scales * scale)

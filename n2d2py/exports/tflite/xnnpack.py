@@ -226,10 +226,8 @@ def _multiply(acc: np.ndarray, factor: float) -> np.ndarray:
 
 _RULES: dict[str, Callable[[QuantGraph, QuantNode], QuantNode]] = {
     "Activation": partial(function_table, requantized=_requantize, multiplied=_multiply),
-    "Concat": _concat,
-    "Convert": _concat,
+    **dict.fromkeys(("Concat", "Convert", "Identity"), _concat),
     "ElemWise": _element_wise,
-    "Identity": _concat,
     "Pool": _mean,
     "Resize": _resize,
 }

@@ -186,16 +186,9 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
     bias = layer.array("bias" + suffix, layer.values("bias"), sum_type, forms)
     # Products of two bytes in 16 bits do not stand weights of -128.
     full = layer.integer and int(layer.values("weights").min(initial=0)) <= -128
-    return Packed(
-        {"Weight": ctype, "Sum": sum_type},
-        {
-            "FullWeights": full,
-            "ByteSums": 0,
-            **(storage.facts if storage else {}),
-            **(panels.facts if panels else {}),
-            **(selection.winograd.facts if selection.winograd else {}),
-            **{name: value for one in streams for name, value in one.facts.items()},
-            **(stored_facts(layer) if streams else {}),
-        },
-        (Expression(f"reinterpret_cast<const {HALF}*>({{}})", (array,)) if ctype == HALF else array, bias),
-    )
+    facts: dict[str, int] = {"FullWeights": full, "ByteSums": 0}
+    for one in (storage, panels, selection.winograd, *streams):
+        facts |= one.facts if one else {}
+    facts |= stored_facts(layer) if streams else {}
+    argument = Expression(f"reinterpret_cast<const {HALF}*>({{}})", (array,)) if ctype == HALF else array
+    return Packed({"Weight": ctype, "Sum": sum_type}, facts, (argument, bias))
