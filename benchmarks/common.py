@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from n2d2py.concurrency import cores  # noqa: E402
-from n2d2py.exports.cpp.target import cpu_info  # noqa: E402
+from n2d2py.exports.cpp.processors import cpu_info  # noqa: E402
 
 DATA = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data"))
 T = TypeVar("T")

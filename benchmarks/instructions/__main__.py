@@ -26,7 +26,7 @@ from support import kernel_harness as harness  # noqa: E402
 from support.kernel_cases import S8, S16, U8  # noqa: E402
 
 from n2d2py.arithmetic import FLOAT32  # noqa: E402
-from n2d2py.exports.cpp.build import TARGETS as PROCESSORS  # noqa: E402
+from n2d2py.exports.cpp.processors import TARGETS as PROCESSORS  # noqa: E402
 
 TARGETS = {
     one.name: ([f"{one.prefix}g++", *one.flags], list(one.emulator))

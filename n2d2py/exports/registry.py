@@ -58,12 +58,9 @@ def find_target(name: str) -> Target[Any]:
         remedy = f"use {stand_in}" if stand_in else suggest(name, (*target_names(), *EXTRAS))
         raise N2D2Error("E700", f"the export '{name}' is unknown", where="-export", remedy=remedy)
     if len(entries[name]) > 1:
-        raise N2D2Error(
-            "E714",
-            f"the export '{name}' is provided by several packages: "
-            f"{' and '.join(sorted(entry.value for entry in entries[name]))}",
-            remedy="uninstall all but one of them",
-        )
+        packages = " and ".join(sorted(entry.value for entry in entries[name]))
+        what = f"the export '{name}' is provided by several packages: {packages}"
+        raise N2D2Error("E714", what, remedy="uninstall all but one of them")
     return _found.add(name, _load(entries[name][0]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +13,6 @@ WEIGHTS_FOLDER = "weights_export"
 BIG = 1 << 20
 """Number of constants above which a network is big; its exports hold each constant once."""
 
-_BYTES = 256
-_TEXTS = [str(value) for value in (*range(_BYTES), *range(-_BYTES, 0))]
-"""Texts of -256 to 255 by index; negative indices count from the end."""
 _NAMES = {"weights": "weights", "bias": "biases", "scale": "scales", "mean": "means", "variance": "variances"}
 
 
@@ -43,9 +39,5 @@ def write_weights(graph: QuantGraph, folder: Path) -> None:
 
 def _lines(values: np.ndarray) -> str:
     rows = values.reshape(len(values), -1)
-    if values.dtype.kind == "f":
-        digits = ".9g" if values.dtype.itemsize == 4 else ".17g"
-        return "".join(" ".join(format(value, digits) for value in row) + "\n" for row in rows.tolist())
-    if rows.shape[1] > 1 and rows.min(initial=0) >= -_BYTES and rows.max(initial=0) < _BYTES:
-        return "".join(" ".join(itemgetter(*row)(_TEXTS)) + "\n" for row in rows.tolist())
-    return "".join(" ".join(map(str, row)) + "\n" for row in rows.tolist())
+    digits = "" if values.dtype.kind != "f" else ".9g" if values.dtype.itemsize == 4 else ".17g"
+    return "".join(" ".join(format(value, digits) for value in row) + "\n" for row in rows.tolist())

@@ -12,9 +12,7 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -93,18 +91,13 @@ def _changed_files(folder: Path, files: dict[str, Any]) -> Iterator[str]:
         name = path.relative_to(folder)
         if (path.is_dir() and not path.is_symlink()) or name == Path(MANIFEST):
             continue
-        if name.as_posix() in files:
-            if path.is_symlink() or not path.is_file() or _digest_or_none(path) != files[name.as_posix()]:
-                yield name.as_posix()
-        elif not _is_built(name):
+        known = files.get(name.as_posix())
+        if known is None:
+            changed = not _is_built(name)
+        else:
+            changed = path.is_symlink() or not path.is_file() or not os.access(path, os.R_OK) or digest(path) != known
+        if changed:
             yield name.as_posix()
-
-
-def _digest_or_none(path: Path) -> str | None:
-    try:
-        return digest(path)
-    except OSError:
-        return None
 
 
 def _is_built(name: Path) -> bool:
@@ -206,16 +199,14 @@ class ExportFolder:
                 shutil.rmtree(path)
 
     def _swap(self) -> None:
-        with _uninterrupted():
-            present = self._path.exists()
-            if present:
+        try:
+            if self._path.exists():
                 os.rename(self._path, self._old)
-            try:
-                os.rename(self._partial, self._path)
-            except OSError:
-                if present:
-                    os.rename(self._old, self._path)
-                raise
+            os.rename(self._partial, self._path)
+        except BaseException:  # Ctrl-C too
+            if self._old.exists() and not self._path.exists():
+                os.rename(self._old, self._path)
+            raise
 
     @contextmanager
     def _explained_failures(self) -> Iterator[None]:
@@ -251,22 +242,6 @@ def refuse_unwritable(path: Path) -> None:
 def _unwritable(shown: str, reason: OSError) -> N2D2Error:
     what = f"{shown} cannot be written: {reason.strerror}"
     return N2D2Error("E712", what, remedy="choose another folder with -o, or change the permissions")
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C within is delivered afterwards (main thread; elsewhere it never arrives)."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    pending: list[int] = []
-    previous = signal.signal(signal.SIGINT, lambda number, frame: pending.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous if previous is not None else signal.SIG_DFL)
-        if pending:
-            signal.raise_signal(signal.SIGINT)
 
 
 def _alive(pid: int) -> bool:

@@ -28,14 +28,8 @@ ACCESSES = ("whole", "pointwise", "window")
 
 T = TypeVar("T", bound=type)
 
-_KINDS = {
-    (int, False): Kind.INT,
-    (float, False): Kind.FLOAT,
-    (bool, False): Kind.BOOL,
-    (str, False): Kind.STRING,
-    (int, True): Kind.INTS,
-    (float, True): Kind.FLOATS,
-}
+_KINDS = {(int, False): Kind.INT, (float, False): Kind.FLOAT, (bool, False): Kind.BOOL, (str, False): Kind.STRING}
+_KINDS |= {(int, True): Kind.INTS, (float, True): Kind.FLOATS}
 
 
 def operator(cls: T) -> T:
@@ -79,14 +73,11 @@ def _declared(cls: Any, base: type) -> Any:
 
 def _operator_gaps(cls: Any) -> list[tuple[str, str, bool]]:
     has_quantize, has_sums = cls.quantize is not Operator.quantize, cls.sums is not Operator.sums
-    lacks_window = not {"kernel", "stride", "pads"} <= {one.name for one in fields(cls)}
+    lacks = not {"kernel", "stride", "pads"} <= {one.name for one in fields(cls)}
+    remedy = 'declare them, or use access = "whole"'
     return [
         (f"access is '{cls.access}'", f"use one of {', '.join(ACCESSES)}", cls.access not in ACCESSES),
-        (
-            "its access is window, which needs the attributes kernel, stride and pads",
-            'declare them, or use access = "whole"',
-            cls.access == "window" and lacks_window,
-        ),
+        ("its access is window, which needs the attributes kernel, stride and pads", remedy, cls.access == "window" and lacks),
         ("it has one of quantize() and sums()", "define both, or none", has_quantize != has_sums),
         ("it moves values and has sums()", "leave out one of them", cls.moves_values and has_sums),
     ]

@@ -12,7 +12,7 @@ import n2d2py
 from n2d2py.arithmetic import RESCALING_MODES
 from n2d2py.arithmetic.histogram import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 from n2d2py.cli import main
-from n2d2py.exports.cpp.build import lacks_byte_products
+from n2d2py.exports.cpp.processors import lacks_byte_products
 from n2d2py.memory.strategies import PLANNERS
 
 pytestmark = needs_compiler

@@ -11,7 +11,7 @@ from support.kernel_builds import CLANG
 from support.programs import need, needs, run_command
 
 from n2d2py.cli import main
-from n2d2py.exports.cpp.build import TARGETS
+from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.quant.simulator import simulate
 
 pytestmark = needs("make")

@@ -14,8 +14,8 @@ from support.tables import every
 
 from n2d2py.contracts.cpp import isa
 from n2d2py.contracts.cpp.forms.contract import FORMS
-from n2d2py.exports.cpp.build import TARGETS
 from n2d2py.exports.cpp.headers import ISA_HEADERS, isa_header
+from n2d2py.exports.cpp.processors import TARGETS
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"
@@ -73,7 +73,7 @@ def test_nothing_else_names_an_instruction_set():
     )
     named = re.compile(rf"(?<![a-z])(?<!__arm_feature_)({words})(?![a-z])|-m(avx|sse4|fpu=neon)", re.IGNORECASE)
     places = [*(ROOT / "n2d2py").rglob("*.py"), *(ROOT / "export_templates").rglob("*.j2")]
-    tables = ("contracts/cpp/isa.py", "exports/cpp/build.py", "exports/mcu/boards.py", "exports/mcu/stack.py")
+    tables = ("contracts/cpp/isa.py", "exports/cpp/processors.py", "exports/mcu/boards.py", "exports/mcu/stack.py")
     exempt = {ROOT / "n2d2py" / name for name in tables}
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -230,16 +231,18 @@ def test_an_export_that_a_killed_run_moved_aside_comes_back(tmp_path):
     assert set(everything(tmp_path)) == {"out/sub/a.txt", "out/manifest.json"}
 
 
-def test_ctrl_c_during_the_swap_comes_after_it(tmp_path, monkeypatch):
+@pytest.mark.parametrize("step", [0, 1])
+def test_ctrl_c_during_the_swap_leaves_the_export(tmp_path, monkeypatch, step):
     write(tmp_path / "out")
-    rename = os.rename
+    rename, steps = os.rename, count()
 
     def interrupted(source, target):
-        signal.raise_signal(signal.SIGINT)
+        if next(steps) == step:
+            signal.raise_signal(signal.SIGINT)
         rename(source, target)
 
     monkeypatch.setattr("n2d2py.exports.writer.os.rename", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "out", "2")
-    assert (tmp_path / "out" / "sub" / "a.txt").read_text() == "2"
+    assert (tmp_path / "out" / "sub" / "a.txt").read_text() == "1"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

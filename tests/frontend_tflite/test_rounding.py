@@ -1,6 +1,6 @@
 """Integers of .tflite files, equal to those of LiteRT's reference kernels in every layer, in both rescaling modes of the exports.
 
-They look at `n2d2py.contracts.quant.file_rounding`, `n2d2py.contracts.quant.byte_pairs` and the quantizers of `n2d2py.operators`.
+They look at `n2d2py.contracts.quant.file_rounding` and the quantizers of `n2d2py.operators`.
 """
 
 import os

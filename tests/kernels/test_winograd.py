@@ -1,8 +1,8 @@
 """Winograd convolutions, bit for bit: sizes around tiles, groups and blocks, extreme values, overlap, all builds; their weights and the choice."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import cycle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,24 +15,36 @@ from support.kernel_winograd import forced, having_form
 
 from n2d2py.arithmetic import NumType
 from n2d2py.contracts.cpp import Layer
-from n2d2py.contracts.cpp import winograd as winograd_forms
+from n2d2py.contracts.cpp.forms import winograd as winograd_forms
 from n2d2py.contracts.cpp.forms.contract import KernelFacts
+from n2d2py.contracts.cpp.forms.winograd import impossible, unprofitable, winograd_scratch
 from n2d2py.contracts.cpp.identifiers import Identifiers
-from n2d2py.contracts.cpp.winograd import WinogradFacts, impossible, unprofitable, winograd_scratch
 from n2d2py.graph import QuantGraph
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
-PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (32, 32), False, False)
+
+
+def facts_of(
+    weights: np.ndarray, size=(32, 32), bits: int = 8, streamed: bool = False, serial: bool = False, **op
+) -> KernelFacts:
+    """The facts of a convolution with an output of `size`."""
+    layer = SimpleNamespace(
+        integer=True,
+        inputs=(NumType(bits),),
+        output_shape=(1, len(weights), *size),
+        streamed=streamed,
+        serial=serial,
+        op=SimpleNamespace(**{"stride": (1, 1), "dilation": (1, 1), "groups": 1, **op}),
+    )
+    return KernelFacts(layer, "convolution", weights)  # type: ignore[arg-type]
 
 
 def needed(graph: QuantGraph, plan: MemoryPlan) -> dict[str, ScratchNeed]:
     """The scratch of the Winograd form."""
     layer = Layer.of(graph.nodes[0], graph, plan, Identifiers(graph))
-    wanted = winograd_scratch(
-        layer.values("weights").shape[1], KernelFacts(layer, "convolution", layer.values("weights")).geometry
-    )
+    wanted = winograd_scratch(KernelFacts(layer, "convolution", layer.values("weights").transpose(0, 2, 3, 1)))
     return {layer.name: ScratchNeed(1, 1, wanted, wanted)}
 
 
@@ -124,8 +136,9 @@ def stored_form(monkeypatch, seed: int) -> list[harness.Case]:
 def stack_form(monkeypatch, seed: int) -> list[harness.Case]:
     """The cases, for a harness that transforms the weights on the stack wherever that is possible."""
 
-    def on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool) -> bool:
-        return impossible(weights, geometry) == "" and weights.shape[-1] % 4 == 0 and len(weights) % 8 == 0
+    def on_stack(facts: KernelFacts, stored: bool) -> bool:
+        possible = impossible(facts, facts.layer.scratch.bytes) == ""
+        return possible and facts.weights.shape[-1] % 4 == 0 and len(facts.weights) % 8 == 0
 
     monkeypatch.setattr(harness, "layer_code", forced)
     monkeypatch.setattr(winograd_forms, "pays_on_stack", on_stack)
@@ -163,20 +176,20 @@ def test_weights_on_the_stack(tmp_path, monkeypatch, build, every):
 )
 def test_what_rules_it_out(change, words):
     weights = np.ones((16, 3, 3, 16), np.int64)
-    assert impossible(weights, PLAIN) == ""
-    assert words in impossible(weights, replace(PLAIN, **change))
+    assert impossible(facts_of(weights), 0) == ""
+    assert words in impossible(facts_of(weights, **change), 0)
 
 
 def test_sums_that_may_exceed_32_bits_rule_it_out():
     weights = np.full((8, 3, 3, 120), 127)
-    assert "32 bits" in impossible(weights, PLAIN)
+    assert "32 bits" in impossible(facts_of(weights), 0)
     weights[:, :, :, ::2] *= -1
-    assert impossible(weights, PLAIN) == ""  # each side of zero is half as far
+    assert impossible(facts_of(weights), 0) == ""  # each side of zero is half as far
     weights[3] = -127
-    assert "32 bits" in impossible(weights, PLAIN)
+    assert "32 bits" in impossible(facts_of(weights), 0)
 
 
 @pytest.mark.parametrize("size, pays", [((3, 3), False), ((4, 4), True), ((5, 5), True), ((5, 8), True), ((1, 16), False)])
 def test_tiles_that_are_mostly_outside_do_not_pay(size, pays):
     weights = np.ones((16, 3, 3, 16), np.int64)
-    assert (unprofitable(weights, replace(PLAIN, size=size)) == "") == pays
+    assert (unprofitable(facts_of(weights, size)) == "") == pays

@@ -9,7 +9,7 @@ from support.onnx_models import runtime_outputs, text_model
 from support.tables import every
 
 from n2d2py.arithmetic import NumType
-from n2d2py.contracts.quant.byte_pairs import byte_form
+from n2d2py.contracts.quant.file_rounding import byte_form
 from n2d2py.graph.forms import Aligned
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network

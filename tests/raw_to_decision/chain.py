@@ -20,8 +20,7 @@ from support.onnx_models import text_model
 from n2d2py.arithmetic.frame import FILTERS, FrameSource
 from n2d2py.arithmetic.pixel_formats import FORMATS
 from n2d2py.cli import main
-from n2d2py.exports.cpp.build import TARGETS
-from n2d2py.exports.cpp.target import cpu_info
+from n2d2py.exports.cpp.processors import TARGETS, cpu_info
 from n2d2py.exports.mcu.boards import board
 from n2d2py.graph.inputs import InputContract
 from n2d2py.postprocessing import parse_post

@@ -55,11 +55,8 @@ def initializer(values: np.ndarray, as_string: bool) -> str:
 
 def _numbers(values: np.ndarray) -> list[str]:
     if values.dtype.kind == "f":
-        ctype, digits, suffix = ("float", ".9g", "f") if values.dtype.itemsize == 4 else ("double", ".17g", "")
-        if not np.isfinite(values).all():
-            return [float_literal(value, ctype) for value in values]
-        texts = [format(value, digits) for value in values.tolist()]
-        return [text + suffix if "." in text or "e" in text else f"{text}.0{suffix}" for text in texts]
+        ctype = "float" if values.dtype.itemsize == 4 else "double"
+        return [float_literal(value, ctype) for value in values.tolist()]
     lowest = {-(2**31): "(-2147483647 - 1)", -(2**63): "(-9223372036854775807LL - 1)"}
     suffix = "" if values.dtype.itemsize < 8 else "ULL" if values.dtype.kind == "u" else "LL"
     return [lowest.get(value) or f"{value}{suffix}" for value in values.tolist()]

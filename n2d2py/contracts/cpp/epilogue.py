@@ -11,6 +11,7 @@ from n2d2py.arithmetic.rescale import FloatRescale, FractionRescale, ShiftRescal
 from n2d2py.contracts.cpp.code import LayerCode, Selection
 from n2d2py.contracts.cpp.layer import Layer
 from n2d2py.contracts.cpp.parts import Argument, Array, Expression
+from n2d2py.contracts.quant.quantizer import peak
 from n2d2py.errors import InternalError
 from n2d2py.graph import ResidualAdd, Shape
 
@@ -92,7 +93,8 @@ def _rescale(layer: Layer, selection: Selection, rescale: Rescale, bound: int, s
         addend = Expression.type("n2d2::Fraction", fractions, rescale.fractions.size)
         return Expression.type("n2d2::FloatRescale", factors, rescale.count, bounded, addend)
     if isinstance(rescale, StepRescale):
-        bounded = _real_bound(layer) / float(rescale.step) < 2**21
+        magnitudes = np.abs(layer.values("scales").astype(np.float64)) * [peak(kind) for kind in layer.inputs]
+        bounded = float(max(magnitudes.sum(), magnitudes.prod())) / float(rescale.step) < 2**21
         return rescaling(layer.constants("step", "float", {"step": rescale.step}), *_if_true(bounded))
     if isinstance(rescale, FixedPointRescale):
         return rescaling(per_output("multipliers", rescale.multipliers, "std::int32_t"), rescale.count, rescale.shift)
@@ -108,13 +110,6 @@ def _rescale(layer: Layer, selection: Selection, rescale: Rescale, bound: int, s
 def _if_true(flag: bool) -> tuple[bool, ...]:
     """Return the last argument of a template whose default is false."""
     return (True,) if flag else ()
-
-
-def _real_bound(layer: Layer) -> float:
-    """Return a bound of the real numbers of a layer with "scales"."""
-    ends = [max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin) for kind in layer.inputs]
-    magnitudes = np.abs(layer.values("scales").astype(np.float64)) * ends
-    return float(max(magnitudes.sum(), magnitudes.prod()))
 
 
 def _activation(layer: Layer, kind: str) -> Expression:

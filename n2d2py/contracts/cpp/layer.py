@@ -136,11 +136,9 @@ class Layer:
         self.op: Any = node.op
         self.input_shape, self.output_shape = graph.shape(node.inputs[0]), graph.shape(node.output)
         self.input_zero = int(node.params["origin"][0]) if "origin" in node.params else self.inputs[0].zero_point
-        self.input_planes, self.output_plane = (
-            tuple(map(self.identifiers.plane, node.inputs)),
-            self.identifiers.plane(node.output),
-        )
-        self.planes = {"Input": self.input_planes[0], "Output": self.output_plane}
+        *inputs, self.output_plane = map(self.identifiers.plane, (*node.inputs, node.output))
+        self.input_planes = tuple(inputs)
+        self.planes = {"Input": inputs[0], "Output": self.output_plane}
         self.bases = tuple(f"in{index}" for index in range(len(node.inputs)))
         self.streamed, self.partial = self.run.streamed, self.run.partial
         self.copied_line_bytes = first.line_bytes if self.serial or self.streamed else 0

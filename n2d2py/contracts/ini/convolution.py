@@ -103,9 +103,9 @@ def _weights(
             stored = stored.reshape(*kernel, shape[1], outputs).transpose(3, 2, 0, 1)
     else:
         shape = (outputs, count, *kernel)  # N2D2 fills all weights, whether they are connected or not
-        initial = (
-            None if context.weights is None else fill(values, "Weights", shape, seed=context.seed, name=context.name)[mapping]
-        )
+        initial = None
+        if context.weights is not None:
+            initial = fill(values, "Weights", shape, seed=context.seed, name=context.name)[mapping]
         rows = (mapping.sum(axis=1) * kernel[0] * kernel[1]).tolist()
         connected = context.parameter("weights", (int(mapping.sum()), *kernel), initial, rows)
         context.connected = mapping

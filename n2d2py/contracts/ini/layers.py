@@ -59,29 +59,25 @@ class LayerContext:
 
     def concat_inputs(self) -> str:
         """Return the input tensor; several inputs are concatenated along their channels."""
-        tensors = [tensor for _, tensor in self.parents]
-        if len(tensors) == 1:
-            return tensors[0]
+        if len(self.parents) == 1:
+            return self.parents[0][1]
         return self.add_helper("concat", make_operator("Concat"), self.align_ranks())
 
     def align_ranks(self) -> list[str]:
         """Return the input tensors; vectors become 1x1 feature maps if the other inputs are 1x1 feature maps."""
-        ranks = {len(shape) for shape in self.shapes}
-        if ranks != {2, 4} or any(size != 1 for shape in self.shapes for size in shape[2:]):
-            return [tensor for _, tensor in self.parents]
-        tensors = [tensor for _, tensor in self.parents]
-        for index, shape in enumerate(self.shapes):
-            if len(shape) == 2:
-                pixel = make_operator("Reshape", (shape[1], 1, 1))
-                tensors[index] = self.add_helper(f"pixel{index}", pixel, [tensors[index]])
+        tensors, shapes = [tensor for _, tensor in self.parents], self.shapes
+        if {len(shape) for shape in shapes} == {2, 4} and all(size == 1 for shape in shapes for size in shape[2:]):
+            for index, shape in enumerate(shapes):
+                if len(shape) == 2:
+                    pixel = make_operator("Reshape", (shape[1], 1, 1))
+                    tensors[index] = self.add_helper(f"pixel{index}", pixel, [tensors[index]])
         return tensors
 
     def as_images(self) -> None:
         """Give the inputs height and width: a vector becomes one pixel, a sequence one row."""
-        for index, ((name, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True)):
+        for index, shape in enumerate(self.shapes):
             if len(shape) < 4:
-                dims = (channels(shape), height(shape), width(shape))
-                self.parents[index] = (name, self.add_helper(f"image{index}", make_operator("Reshape", dims), [tensor]))
+                self._prepare("image", index, make_operator("Reshape", (channels(shape), height(shape), width(shape))))
 
     def crop_inputs(self) -> None:
         """Crop the inputs to the layer's window, if its section has one. Raise E233 if the window exceeds an input."""
@@ -92,8 +88,7 @@ class LayerContext:
         if not (x or y or columns or lines):
             return
         self.as_images()
-        for index, ((name, tensor), shape) in enumerate(zip(self.parents, self.shapes, strict=True)):
-            h, w = shape[2:]
+        for index, (_, _, h, w) in enumerate(self.shapes):
             right, bottom = w - x - (columns or w - x), h - y - (lines or h - y)
             if x >= w or y >= h or right < 0 or bottom < 0:
                 size = f"{columns or 'all'}x{lines or 'all'} at {x},{y}"
@@ -101,8 +96,11 @@ class LayerContext:
                 key = next(key.name for key in WINDOW_KEYS if values.is_given(key.name))
                 raise self.fail("E233", what, "reduce or move the region", key)
             if right or bottom or x or y:
-                pads = make_operator("Padding", (-y, -x, -bottom, -right))
-                self.parents[index] = (name, self.add_helper(f"window{index}", pads, [tensor]))
+                self._prepare("window", index, make_operator("Padding", (-y, -x, -bottom, -right)))
+
+    def _prepare(self, suffix: str, index: int, op: Op) -> None:
+        name, tensor = self.parents[index]
+        self.parents[index] = name, self.add_helper(f"{suffix}{index}", op, [tensor])
 
     def require_channels(self, tensor: str) -> int:
         """Return the number of channels of a tensor. Raise E216 if it differs from NbOutputs."""

@@ -21,7 +21,6 @@ MAX_CONNECTIONS = 1 << 24
 """Limit of outputs times input channels with Mapping keys: 4096 x 4096."""
 
 _PATTERN = {"Size": 1, "Stride": 1, "Offset": 0}
-_AT_ONCE = 1 << 20
 
 
 def read_mapping(context: LayerContext) -> tuple[np.ndarray | None, int]:
@@ -101,11 +100,9 @@ def _pattern_mapping(settings: dict[str, int], channels: int, outputs: int) -> n
         axes[what] = (settings.get(what + "X", both), settings.get(what + "Y", both))
     size = (axes["Size"][0] or outputs, axes["Size"][1] or channels)
     steps = min(settings.get("NbIterations", 0) or max(outputs, channels), lcm(outputs, channels))
-    result = np.zeros((outputs, channels), bool)
-    for first in range(0, steps, _AT_ONCE):
-        step = np.arange(first, min(first + _AT_ONCE, steps))
-        corner = [(axes["Offset"][i] + step * axes["Stride"][i]) % extent for i, extent in enumerate(result.shape)]
-        result[corner[0], corner[1]] = True
+    result, step = np.zeros((outputs, channels), bool), np.arange(steps)
+    rows, columns = ((axes["Offset"][i] + step * axes["Stride"][i]) % extent for i, extent in enumerate(result.shape))
+    result[rows, columns] = True
     for axis, extent in enumerate(result.shape):
         result = _extend_cells(result, axis, min(size[axis], extent))
     return result

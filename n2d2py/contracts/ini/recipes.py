@@ -46,14 +46,8 @@ _OTHER_POLICY = Ignored(
 _BACK_PROPAGATE = Key("BackPropagate", Kind.BOOL, True)
 _TRAINING_KEYS = (
     *(f"{prefix}*" for names in _PREFIXES.values() for prefix in names),
-    "QWeight.*InitStepSize",
-    "QAct.*InitStepSize",
-    "MovingAverageMomentum",
-    "BackPropagate",
-    "WithLoss",
-    "TargetValue",
-    "DefaultValue",
-    "BatchSize",
+    *"QWeight.*InitStepSize QAct.*InitStepSize MovingAverageMomentum BackPropagate".split(),
+    *"WithLoss TargetValue DefaultValue BatchSize".split(),
 )
 
 
@@ -138,14 +132,9 @@ def read_recipe(values: Values, connected: np.ndarray | None, model: str, learns
             raise values.fail("E124", what, "remove it", key)
     merged = merge_config(section, section.document, model)
     solvers = {role: _read_solver(merged, section, names) for role, names in _PREFIXES.items()}
-    return LayerRecipe(values, connected, solvers, learns, _back_propagates(merged, section))
-
-
-def _back_propagates(*sections: Section) -> bool:
-    for section in sections:
-        if section.has(_BACK_PROPAGATE.name):
-            return _BACK_PROPAGATE.read_from(section, _BACK_PROPAGATE.name)
-    return True
+    key = _BACK_PROPAGATE
+    back_propagates = next((key.read_from(one, key.name) for one in (merged, section) if one.has(key.name)), True)
+    return LayerRecipe(values, connected, solvers, learns, back_propagates)
 
 
 def unignore_training_keys(ignored: IgnoredKeys) -> None:

@@ -213,23 +213,20 @@ def fill(values: Values, role: str, shape: tuple[int, ...], *, seed: int, name: 
     scaling = values[f"{p}.Scaling"]
     if kind == "ConstantFiller":
         return np.full(shape, values[f"{p}.Value"], np.float32)
-    if kind is None:
-        draw = partial(generator.normal, 0.0, 0.05)
-    elif kind == "NormalFiller":
-        draw = partial(generator.normal, values[f"{p}.Mean"], values[f"{p}.StdDev"])
-    elif kind == "UniformFiller":
-        draw = partial(generator.uniform, values[f"{p}.Min"], values[f"{p}.Max"])
-    elif kind == "HeFiller":
-        draw = partial(generator.normal, scaling * values[f"{p}.MeanNorm"] / count, scaling * np.sqrt(2.0 / count))
-    elif values[f"{p}.Distribution"] == "Normal":
-        draw = partial(generator.normal, 0.0, scaling * np.sqrt(1.0 / count))
-    else:
+    if kind == "UniformFiller" or (kind == "XavierFiller" and values[f"{p}.Distribution"] == "Uniform"):
         bound = scaling * np.sqrt(3.0 / count)
-        draw = partial(generator.uniform, -bound, bound)
-    return _draw_blocks(draw, shape)
+        limits = (values[f"{p}.Min"], values[f"{p}.Max"]) if kind == "UniformFiller" else (-bound, bound)
+        return _draw_blocks(partial(generator.uniform, *limits), shape)
+    normal: dict[str | None, tuple[Any, Any]] = {
+        None: (0.0, 0.05),
+        "NormalFiller": (values[f"{p}.Mean"], values[f"{p}.StdDev"]),
+        "HeFiller": (scaling * values[f"{p}.MeanNorm"] / count, scaling * np.sqrt(2.0 / count)),
+        "XavierFiller": (0.0, scaling * np.sqrt(1.0 / count)),
+    }
+    return _draw_blocks(partial(generator.normal, *normal[kind]), shape)
 
 
-def _draw_blocks(draw: Callable[[int], np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+def _draw_blocks(draw: Callable[[int], Any], shape: tuple[int, ...]) -> np.ndarray:
     """Return a float32 array drawn block by block, which avoids a float64 copy of a large layer."""
     result = np.empty(prod(shape), np.float32)
     for first in range(0, result.size, _BLOCK):

@@ -167,11 +167,9 @@ def activation_clamp(node: Node, output: NumType) -> tuple[int, int]:
         raise _no_clamp(node, "declare the activation as a separate layer")
     low, high = node.activation.low, node.activation.high
     least = 1 if low > 0 else output.qmin - output.zero_point  # a guard stays one step
-    limits = [
-        output.qmin if low == -np.inf else max(round(low / output.scale), least) + output.zero_point,
-        output.qmax if high == np.inf else round(high / output.scale) + output.zero_point,
-    ]
-    return (int(np.clip(limits[0], output.qmin, output.qmax)), int(np.clip(limits[1], output.qmin, output.qmax)))
+    lowest = output.qmin if low == -np.inf else max(round(low / output.scale), least) + output.zero_point
+    highest = output.qmax if high == np.inf else round(high / output.scale) + output.zero_point
+    return int(np.clip(lowest, output.qmin, output.qmax)), int(np.clip(highest, output.qmin, output.qmax))
 
 
 def file_clamp(node: Node, output: NumType) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from n2d2py.contracts.cpp import InstructionSet, isa
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.build import TARGETS
+from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.registry import Registry
 from n2d2py.resources import templates
 
@@ -113,17 +113,12 @@ def _active(text: str, marks: frozenset[str]) -> str:
     return "\n".join(lines)
 
 
-@cache
-def _parts(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part[1] for line in text.splitlines() if (part := _PART.match(line))))
-
-
 def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> list[str]:
     """Return the includes of a header: kernel headers, and neighbours of a plug-in's header.
 
     Of the header of an instruction set, only the parts for `marks` count (`kernels/n2d2/bindings.hpp`).
     """
-    text = _active(text, marks & frozenset(_parts(text)))
+    text = _active(text, marks)
     includes = _INCLUDE.findall(text)
     if header.startswith("plugins/"):
         source = _source(header, kernels)

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_ssize_t, c_uint64, c_void_p
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -35,47 +35,28 @@ class _Tensor(Structure):
     """`<name>_tensor` of the C interface."""
 
     _fields_ = [
-        ("name", c_char_p),
-        ("operation", c_char_p),
-        ("type", c_char_p),
-        ("element_bytes", c_int),
-        ("rank", c_int),
-        ("height", c_int),
-        ("width", c_int),
-        ("channels", c_int),
+        *((name, c_char_p) for name in ("name", "operation", "type")),
+        *((name, c_int) for name in ("element_bytes", "rank", "height", "width", "channels")),
         ("scale", c_double),
-        ("zero_point", c_int),
-        ("low", c_int),
-        ("high", c_int),
+        *((name, c_int) for name in ("zero_point", "low", "high")),
     ]
 
 
 _CALLBACK = CFUNCTYPE(None, c_void_p, c_int, c_void_p, c_int, c_int)
 _FUNCTIONS = {
-    "api_version": (c_int, []),
     "name": (c_char_p, []),
-    "arena_bytes": (c_size_t, []),
-    "arena_alignment": (c_size_t, []),
-    "input_count": (c_int, []),
-    "output_count": (c_int, []),
-    "layer_count": (c_int, []),
-    "input": (POINTER(_Tensor), [c_int]),
-    "output": (POINTER(_Tensor), [c_int]),
-    "layer": (POINTER(_Tensor), [c_int]),
+    **dict.fromkeys(("api_version", "input_count", "output_count", "layer_count"), (c_int, [])),
+    **dict.fromkeys(("arena_bytes", "arena_alignment"), (c_size_t, [])),
+    **dict.fromkeys(("input", "output", "layer"), (POINTER(_Tensor), [c_int])),
     "forward_raw": (None, [POINTER(c_void_p), POINTER(c_void_p), c_void_p]),
     "forward_traced": (None, [POINTER(c_void_p), POINTER(c_void_p), c_void_p, _CALLBACK, c_void_p]),
     "copy_layer": (None, [c_int, c_void_p, c_int, c_int, c_void_p]),
 }
 _OPTIONAL = {
     "forward_to": (c_int, [c_uint64, POINTER(c_void_p), POINTER(c_void_p), c_void_p]),
-    "inputs_to": (c_uint64, [c_uint64]),
-    "outputs_to": (c_uint64, [c_uint64]),
+    **dict.fromkeys(("inputs_to", "outputs_to"), (c_uint64, [c_uint64])),
     "layers_to": (c_int, [c_uint64]),
-    "from_frame": (c_int, None),
-    "audio_begin": (c_int, None),
-    "audio_samples": (c_int, None),
-    "sensor_begin": (c_int, None),
-    "sensor_samples": (c_int, None),
+    **dict.fromkeys(("from_frame", "audio_begin", "audio_samples", "sensor_begin", "sensor_samples"), (c_int, None)),
     "reset": (None, [c_void_p]),
     "load_weights": (c_int, [c_void_p, c_size_t]),
     "device_name": (c_char_p, [c_void_p]),
@@ -209,25 +190,16 @@ class Export(Network):
         words = np.zeros(2 * source.fft + 2 * source.mels + 16 if isinstance(source, AudioSource) else 0, np.uint32)
         state = [c_void_p(words.ctypes.data)] if len(words) else []
         begin(*state, c_void_p(stored.ctypes.data))
-        for part in (
-            samples[first : first + (piece or len(samples))] for first in range(0, len(samples), piece or len(samples) or 1)
-        ):
+        step = piece or len(samples) or 1
+        for part in (samples[first : first + step] for first in range(0, len(samples), step)):
             push(*state, c_void_p(part.ctypes.data), c_int(len(part)), c_void_p(stored.ctypes.data))
         return _nchw(stored)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        def forward(sources, results, arena, index):
-            self._library.forward_raw(sources, results, arena)
-
-        return self._each(inputs, forward)
+        return self._each(inputs, self._library.forward_raw)
 
     def _run_for(self, inputs: list[np.ndarray], outputs: list[int]) -> list[np.ndarray]:
-        wanted = self._bits(outputs)
-
-        def forward(sources, results, arena, index):
-            self._library.forward_to(wanted, sources, results, arena)
-
-        results = self._each(inputs, forward)
+        results = self._each(inputs, partial(self._library.forward_to, self._bits(outputs)))
         return [results[index] for index in outputs]
 
     def _needed(self, outputs: list[int]) -> set[int]:
@@ -255,8 +227,11 @@ class Export(Network):
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         taps = [_hwc_batch(len(inputs[0]), info) for info in self.info.layers]
         computed = [np.zeros(info.stored[2] if len(info.stored) == 4 else 1, bool) for info in self.info.layers]
+        indices = iter(range(len(inputs[0])))
 
-        def forward(sources, results, arena, index):
+        def forward(sources, results, arena):
+            index = next(indices)
+
             @_CALLBACK
             def copy(user, layer, base, first, stop):
                 computed[layer][first:stop] = True
@@ -272,7 +247,7 @@ class Export(Network):
         }
 
     def _each(self, inputs: list[np.ndarray], forward) -> list[np.ndarray]:
-        """Call forward(sources, results, arena, index) for each stimulus; return the outputs."""
+        """Call forward(sources, results, arena) for each stimulus; return the outputs."""
         sources = [_to_hwc(x) for x in inputs]
         results = [_hwc_batch(len(inputs[0]), info) for info in self.info.outputs]
         alignment = self._library.arena_alignment()
@@ -281,7 +256,7 @@ class Export(Network):
         if self._library.reset is not None:
             self._library.reset(arena)
         for index in range(len(inputs[0])):
-            forward(_pointers(sources, index), _pointers(results, index), arena, index)
+            forward(_pointers(sources, index), _pointers(results, index), arena)
         return list(map(_nchw, results))
 
 
@@ -306,15 +281,9 @@ def _tensor(pointer, port: FilePort | None = None) -> TensorInfo:
     raw = pointer.contents
     text = raw.type.decode()
     bits, is_float = 8 * raw.element_bytes, text.startswith("float")
-    kind = NumType(
-        bits,
-        signed=not text.startswith("u"),
-        is_float=is_float,
-        scale=raw.scale,
-        zero_point=raw.zero_point,
-        full=not is_float and raw.low == -(1 << (bits - 1)),
-        plain=not is_float and raw.low == raw.high == 0,
-    )
+    full, plain = raw.low == -(1 << (bits - 1)), raw.low == raw.high == 0
+    known = {"scale": raw.scale, "zero_point": raw.zero_point, "full": full and not is_float, "plain": plain and not is_float}
+    kind = NumType(bits, signed=not text.startswith("u"), is_float=is_float, **known)
     shape = {2: (1, raw.channels), 3: (1, raw.channels, raw.width), 4: (1, raw.channels, raw.height, raw.width)}[raw.rank]
     return TensorInfo(raw.name.decode(), shape, kind, port)
 

@@ -17,11 +17,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def _check_namespace(text: str) -> None:
     reserved = text in KEYWORDS or "__" in text or re.match(r"_[A-Z]", text)
     if text and (reserved or _IDENTIFIER.fullmatch(text) is None):
-        raise Unreadable(
-            f"Namespace={text[:40]} is not a C++ identifier",
-            "use letters, digits and _, starting with a letter, and avoid C++ keywords",
-            "E122",
-        )
+        remedy = "use letters, digits and _, starting with a letter, and avoid C++ keywords"
+        raise Unreadable(f"Namespace={text[:40]} is not a C++ identifier", remedy, "E122")
 
 
 _TEXTS = """

@@ -20,11 +20,11 @@ from n2d2py.contracts.cpp.code import LayerCode, plane_struct, share_constants
 from n2d2py.contracts.cpp.identifiers import Identifiers, comment, file_stems, literal, mangled, namespace_name, sanitise
 from n2d2py.contracts.cpp.isa import FAMILIES, dispatched, instruction_sets
 from n2d2py.exports.base import ExportRequest
-from n2d2py.exports.cpp.build import TARGETS
 from n2d2py.exports.cpp.conversion import AudioView, FrameView, SensorView
 from n2d2py.exports.cpp.headers import copy_headers
 from n2d2py.exports.cpp.library import API_VERSION
 from n2d2py.exports.cpp.parameters import CppParameters
+from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.exports.cpp.schedule import MOST, Part, Partial, bit_literal, parts, used_ranges
 from n2d2py.exports.cpp.tune import tile_constants, winograd_choices
 from n2d2py.exports.cpp.view import ArrayView, CopyView, LayerView, PortView, PostView, arena_of, state_views
@@ -251,18 +251,9 @@ class Project:
             ctype = next(array.ctype for array in code.arrays if array.name == constant.name)
             copy = CopyView(constant.name, ctype, constant.copy or 0)
             code = code.reading_copy(constant.name, f"{constant.name}_copy")
-        return LayerView(
-            node,
-            self.graph,
-            code,
-            identifier,
-            stem,
-            tuple(self.base(name) for name in node.inputs if name != self.plan.op(node.name).aliases),
-            self.base(node.output),
-            self.identifiers.plane(node.output),
-            skipped=self._skipped(node),
-            copy=copy,
-        )
+        bases = tuple(self.base(name) for name in node.inputs if name != self.plan.op(node.name).aliases)
+        output = self.base(node.output), self.identifiers.plane(node.output)
+        return LayerView(node, self.graph, code, identifier, stem, bases, *output, self._skipped(node), copy)
 
     @property
     def copies(self) -> list[CopyView]:

@@ -68,12 +68,10 @@ class Part:
 
     def add(self, turn: Turn, lines: tuple[int, int]) -> None:
         """Append the lines [first, stop) of `turn`; lines between the last ones and these are left out."""
-        known = [t.view for t in self.turns]
-        if turn.view not in known:
+        number = next((index for index, known in enumerate(self.turns) if known.view is turn.view), len(self.turns))
+        if number == len(self.turns):
             self.turns.append(turn)
             self.made.append(0)
-            known.append(turn.view)
-        number = known.index(turn.view)
         if number >= _TURNS:
             raise InternalError(f"a segment of more than {_TURNS} layers")
         skipped = lines[0] - self.made[number]

@@ -25,14 +25,14 @@ from n2d2py.contracts.cpp.identifiers import Identifiers, namespace_name
 from n2d2py.contracts.cpp.layer import ExportChoices, layer_code
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, Target
-from n2d2py.exports.cpp.build import BuiltCopy, lacks_byte_products, start
+from n2d2py.exports.cpp.build import BuiltCopy, start
 from n2d2py.exports.cpp.library import Export
-from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, WEIGHTS_FORMATS, CppParameters
+from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, CppParameters
+from n2d2py.exports.cpp.processors import cpu_info, lacks_byte_products
 from n2d2py.exports.cpp.project import Project, namespace_of
 from n2d2py.exports.cpp.tune import tile_constants, tune_export, winograd_choices, with_tiles
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.registry import register
-from n2d2py.exports.stimuli import from_hwc, hwc_field
 from n2d2py.graph import QuantGraph, Shape, layer_macs
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
@@ -69,12 +69,11 @@ class CompiledExport(BuiltCopy):
         file = self.folder / "outputs.bin"
         printed = self._command(str(self.folder / "bin" / "run_export"), "-outputs", str(file), steps=count)
         log.detail("%s", printed.splitlines()[-1] if printed else "run_export printed nothing")
-        row = np.dtype([(name, *hwc_field(graph.shape(name), graph.type(name).dtype)) for name in graph.user_outputs])
-        rows = self.read_results(file, row, count)
-        return {name: from_hwc(rows[name], graph.shape(name)) for name in graph.user_outputs}
+        return self.read_outputs(file, graph, count)
 
     def sizes(self) -> dict[str, int]:
-        if _cached():
+        compiler = shutil.which((os.environ.get("CXX") or "g++").split()[0])
+        if compiler and Path(compiler).resolve().name == "ccache" and not os.environ.get("CCACHE_DISABLE"):
             # A compiler cache gives objects back without their call graphs: with those of the others the stack would
             # depend on what the cache holds. Frames alone give the same bound every time.
             for graph in self.folder.rglob("build/**/*.ci"):
@@ -112,22 +111,6 @@ class CompiledExport(BuiltCopy):
 
     def network(self) -> Export:
         return Export(self.folder / "lib" / f"lib{self.details['namespace']}.so", self.details["namespace"])
-
-
-def cpu_info(field: str) -> str:
-    """Return the value of the first line of /proc/cpuinfo for a field; "" without one."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith(field)), "")
-
-
-def _cached() -> bool:
-    """True if the compiler is called through ccache."""
-    words = (os.environ.get("CXX") or "g++").split()
-    program = shutil.which(words[0]) if words else None
-    return program is not None and Path(program).resolve().name == "ccache" and not os.environ.get("CCACHE_DISABLE")
 
 
 _ALIGNMENT = 64
@@ -169,11 +152,14 @@ class CppTarget(Target[Project]):
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views and not node.op.is_part:
-                        code = codes[node.name] = layer_code(node, graph, plan, identifiers, choices).interned(arrays)
-                        problems += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
+                        codes[node.name] = layer_code(node, graph, plan, identifiers, choices).interned(arrays)
                 except N2D2Error as problem:
                     problems.append(problem)
-        problems += _tile_problems(request, own.portable, codes) + _parameter_problems(request, own)
+        problems += _tile_problems(request, own.portable, codes)
+        namespace = namespace_of(graph, own)
+        if namespace_name(namespace) != namespace:
+            remedy = f"use letters, digits and single underscores, such as {namespace_name(namespace)}"
+            problems.append(N2D2Error("E705", f"Namespace={namespace} is not a C++ namespace", remedy=remedy))
         ErrorList.raise_if(problems)
         if own.weights_file:
             _check_weights_file(own, codes)
@@ -181,9 +167,12 @@ class CppTarget(Target[Project]):
 
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
         own, real = self.parameter_type.of(parameters), graph.bits < 0
-        whole = not real and not (own.pack_weights and own.prepack_weights) and not _has_low_bit_weights(graph)
+        weights = [node.params["weights"] for node in graph.nodes if "weights" in node.params]
+        whole = not (real or (own.pack_weights and own.prepack_weights))
+        whole = whole and not any(one.dtype.kind == "i" and storage_of(one) is not None for one in weights)
         same_kernels = "SIMD=none leaves the same portable kernels for every instruction set"
         static_lines = "with StreamInput=1 the lines of the input are in the static memory"
+        packs = f"MemoryManagerStrategy={own.strategy} packs buffers as N2D2 does"
         no_lines = "no layer runs row by row with complete inputs; MemoryMode=Small or Minimum creates such layers"
         reasons = (
             (real and own.weights_format == "string", "WeightsFormat", "only 8-bit integers can be written as string literals"),
@@ -198,11 +187,7 @@ class CppTarget(Target[Project]):
             (own.runtime_dispatch and own.portable, "RuntimeDispatch", same_kernels),
             (own.stream_input and not own.include_input, "IncludeInputInBuffer", static_lines),
             (not own.runs_by_lines, "MaxExtraMacs", no_lines),
-            (
-                own.strategy in N2D2_STRATEGIES,
-                "BufferAlignment",
-                f"MemoryManagerStrategy={own.strategy} packs buffers as N2D2 does",
-            ),
+            (own.strategy in N2D2_STRATEGIES, "BufferAlignment", packs),
         )
         return {name: reason for is_so, names, reason in reasons if is_so for name in names.split()}
 
@@ -216,33 +201,21 @@ class CppTarget(Target[Project]):
         )
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
-        packed_weights = {
-            code.node.name: {
-                "bits": storage.bits,
-                "bytes": code.weight_bytes,
-                "bytes_unpacked": int(code.node.params["weights"].nbytes),
-                **({"bytes_prepacked": storage.kept} if storage.kept else {}),
-            }
-            for code in prepared.result.codes
-            if (storage := code.selection.storage)
-        }
-        graph = prepared.request.graph
-        packed_activations = {
-            graph.packed[node.outputs[0]]: {
-                "bits": node.op.bits,
-                "bytes": graph.tensors[node.outputs[0]].bytes,
-                "bytes_unpacked": graph.tensors[graph.packed[node.outputs[0]]].bytes,
-            }
-            for node in graph.nodes
-            if node.outputs[0] in graph.packed
-        }
+        graph, packed_weights, packed_activations = prepared.request.graph, {}, {}
+        for code in prepared.result.codes:
+            if storage := code.selection.storage:
+                kept = {"bytes_prepacked": storage.kept} if storage.kept else {}
+                sizes = {"bytes": code.weight_bytes, "bytes_unpacked": int(code.node.params["weights"].nbytes), **kept}
+                packed_weights[code.node.name] = {"bits": storage.bits, **sizes}
+        for node in graph.nodes:
+            if whole := graph.packed.get(node.outputs[0]):
+                sizes = {"bytes": graph.tensors[node.outputs[0]].bytes, "bytes_unpacked": graph.tensors[whole].bytes}
+                packed_activations[whole] = {"bits": node.op.bits, **sizes}
         conversion = prepared.result.conversion
+        ways = {"inputs": graph.user_input_ports, "outputs": graph.user_output_ports}
         return {
             "namespace": namespace_of(graph, self.parameter_type.of(prepared.request.parameters)),
-            "ports": {
-                "inputs": [port.fields() for port in graph.user_input_ports],
-                "outputs": [port.fields() for port in graph.user_output_ports],
-            },
+            "ports": {way: [port.fields() for port in ports] for way, ports in ways.items()},
             **({"packed_weights": packed_weights} if packed_weights else {}),
             **({"packed_activations": packed_activations} if packed_activations else {}),
             **({"conversion_bytes": 4 * conversion.words} if conversion else {}),
@@ -264,11 +237,8 @@ class CppTarget(Target[Project]):
 
     def reduced_range_gain(self, prepared: Prepared[Project]) -> float:
         """By the rates of the kernels; other layers than 8-bit matrix products count with their full time."""
-        if (
-            self.runner is not CompiledExport
-            or prepared.result.parameters.portable
-            or not lacks_byte_products(cpu_info("flags"))
-        ):
+        has_kernels = self.runner is CompiledExport and not prepared.result.parameters.portable
+        if not (has_kernels and lacks_byte_products(cpu_info("flags"))):
             return 1.0
         graph, now, reduced = prepared.request.graph, 0.0, 0.0
         for layer in prepared.result.layers:
@@ -297,11 +267,6 @@ def _rank_problem(tensor: str, shape: Shape) -> N2D2Error:
     rank = f"{len(shape)} ({'x'.join(map(str, shape))})"
     what = f"tensor '{tensor}' has rank {rank}, which the C++ export does not support"
     return N2D2Error("E703", what, remedy="use tensors with channels, height and width")
-
-
-def _has_low_bit_weights(graph: QuantGraph) -> bool:
-    weights = (node.params["weights"] for node in graph.nodes if "weights" in node.params)
-    return any(one.dtype.kind == "i" and storage_of(one) is not None for one in weights)
 
 
 def _chosen(layer: LayerView) -> KernelChoice:
@@ -333,59 +298,47 @@ def _check_weights_file(own: CppParameters, codes: Mapping[str, LayerCode]) -> N
         raise N2D2Error("E705", what, remedy="remove WeightsFile")
 
 
-def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
-    wanted = [one for one, is_wanted in winograd_choices(tile).items() if is_wanted]
-    possible = code.winograd.possible if code.winograd is not None else ()
-    if all(one in possible for one in wanted):
-        return []
-    what, remedy = f"no Winograd form ({code.selection.reason})", "Winograd applies to 8-bit 3x3 convolutions with stride 1"
-    if possible:
-        what = f"a Winograd form for {', '.join(possible)} only"
-        remedy = "direct convolution is as fast with dot-product instructions"
-    return [
-        N2D2Error(
-            "E705", f"Tile={tile[:60]} of [{code.node.name}] is not valid: the layer has {what}", remedy=f"remove it; {remedy}"
-        )
-    ]
+_TILED = "remove it; tiles apply to convolutions and transposed convolutions with SIMD kernels"
+_DIRECT = "remove it; direct convolution is as fast with dot-product instructions"
+_WINOGRAD = "remove it; Winograd applies to 8-bit 3x3 convolutions with stride 1"
 
 
 def _tile_problems(request: ExportRequest, is_portable: bool, codes: Mapping[str, LayerCode]) -> list[N2D2Error]:
-    tiles = {layer: values["Tile"] for layer, values in request.layer_parameters.items() if "Tile" in values}
+    owners = {name: node for node in request.graph.nodes for name in (*node.source, node.name)}
     problems = []
-    for node in request.graph.nodes:
-        for layer in {node.name, *node.source} & set(tiles):
-            if layer != node.name:
-                why = f"it is part of the layer '{node.name}', which can have a tile"
-            elif node.name in request.memory_plan.views:
-                why = "the layer runs no kernel"
-            elif node.name not in codes:
-                continue  # that is another problem
-            else:
-                code = codes[node.name]
-                code = code.portable() if is_portable else code
-                why = "" if code.selection.kernel.tiled else f"the layer has no tiles ({code.selection.reason})"
-            if why:
-                remedy = "remove it; tiles apply to convolutions and transposed convolutions with SIMD kernels"
-                problems.append(N2D2Error("E705", f"Tile={tiles[layer][:60]} of [{layer}] is not valid: {why}", remedy=remedy))
+    for layer, parameters in request.layer_parameters.items():
+        tile, node = parameters.get("Tile"), owners.get(layer)
+        if tile is None or node is None:
+            continue
+        if layer != node.name:
+            why, remedy = f"it is part of the layer '{node.name}', which can have a tile", _TILED
+        elif node.name in request.memory_plan.views:
+            why, remedy = "the layer runs no kernel", _TILED
+        elif node.name in codes:
+            code = codes[node.name]
+            why, remedy = _tile_problem(tile, code.portable() if is_portable else code)
+        else:
+            continue  # that is another problem
+        if why:
+            problems.append(N2D2Error("E705", f"Tile={tile[:60]} of [{layer}] is not valid: {why}", remedy=remedy))
     return problems
 
 
-def _parameter_problems(request: ExportRequest, own: CppParameters) -> list[N2D2Error]:
-    namespace, weights = namespace_of(request.graph, own), own.weights_format
-    problems: list[tuple[str, str]] = []
-    if namespace_name(namespace) != namespace:
-        remedy = f"use letters, digits and single underscores, such as {namespace_name(namespace)}"
-        problems.append((f"Namespace={namespace} is not a C++ namespace", remedy))
-    for layer, parameters in request.layer_parameters.items():
-        try:
-            if "Tile" in parameters:
-                tile_constants(parameters["Tile"])
-        except ValueError as problem:
-            what = f"Tile={parameters['Tile'][:60]} of [{layer}] is not valid: {problem}"
-            problems.append((what, "copy the value from the output of -tune, or remove it"))
-    if weights not in WEIGHTS_FORMATS:
-        problems.append((f"WeightsFormat={weights} is unknown", f"use one of {', '.join(WEIGHTS_FORMATS)}"))
-    return [N2D2Error("E705", what, remedy=remedy) for what, remedy in problems]
+def _tile_problem(tile: str, code: LayerCode) -> tuple[str, str]:
+    """Return what is wrong with the parameter Tile of a layer, "" if nothing is, and a remedy."""
+    try:
+        tile_constants(tile)
+    except ValueError as problem:
+        return str(problem), "copy the value from the output of -tune, or remove it"
+    reason = code.selection.reason
+    if not code.selection.kernel.tiled:
+        return f"the layer has no tiles ({reason})", _TILED
+    possible = code.winograd.possible if code.winograd is not None else ()
+    if all(one in possible for one, is_wanted in winograd_choices(tile).items() if is_wanted):
+        return "", ""
+    if possible:
+        return f"the layer has a Winograd form for {', '.join(possible)} only", _DIRECT
+    return f"the layer has no Winograd form ({reason})", _WINOGRAD
 
 
 register(CppTarget())

@@ -186,11 +186,8 @@ class LayerView:
 
     def __post_init__(self) -> None:
         node, graph, code = self.node, self.graph, self.code
-        shape, kind, merged = (
-            graph.shape(node.output),
-            graph.type(node.output),
-            [one for one in node.source if one != node.name],
-        )
+        shape, kind = graph.shape(node.output), graph.type(node.output)
+        merged = [one for one in node.source if one != node.name]
         self.name, self.operation, self.has_code = comment(node.name), node.op.kind, code is not None
         self.title = literal(node.name + (f"+{node.residual.layer}" if node.residual else ""))
         self.streamed = code is not None and code.streamed
@@ -214,14 +211,11 @@ class LayerView:
     @property
     def bytes(self) -> int:
         """Bytes that the layer has to read and write once: constants, inputs and output."""
-        sizes = {
-            name: elements(self.graph.shape(name)) * self.graph.type(name).bytes
-            for name in (*self.node.inputs, self.node.output)
-        }
-        read = (
-            sum(sizes[name] for name in self.node.inputs) + sum(array.bytes for array in self.code.arrays) if self.code else 0
-        )
-        return read + self._made(sizes[self.node.output])
+        if self.code is None:
+            return 0
+        tensors = (self.graph.tensors[name] for name in (*self.node.inputs, self.node.output))
+        *inputs, output = (elements(one.shape) * one.type.bytes for one in tensors)
+        return sum(inputs) + sum(array.bytes for array in self.code.arrays) + self._made(output)
 
     @property
     def work(self) -> str:
@@ -234,7 +228,8 @@ class LayerView:
 
     @property
     def arguments(self) -> str:
-        copies = [f"reinterpret_cast<const {one.ctype}*>(arena + {one.offset})" for one in (self.copy,) if one]
+        copy = self.copy
+        copies = [f"reinterpret_cast<const {copy.ctype}*>(arena + {copy.offset})"] if copy else []
         return ", ".join((*self.bases, self.base, *copies))
 
     @property

@@ -81,52 +81,24 @@ class Core:
 _KB, _MB = 1024, 1024 * 1024
 
 
-def _halves(begin: int, size: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    return (begin, size // 2), (begin + size // 2, size // 2)
+def _halves(begin: int) -> dict[str, Any]:
+    """Return the two memories of a board whose RAM of 16 MB they share."""
+    return {"slow": (begin, 8 * _MB), "external": (begin + 8 * _MB, 8 * _MB)}
 
 
-def _mps2(name: str, text: str, psram: int = 0x21000000) -> Board:
-    memories, more = ((0x00000000, 4 * _MB), (0x20000000, 4 * _MB)), _halves(psram, 16 * _MB)
-    return Board(name, f"qemu-system-arm -M {name}", *memories, 0x40004000, (0x40028018, 25), *more, text=text)
-
-
-def _virt(name: str, options: str, text: str) -> Board:
-    emulator, memories = f"qemu-system-riscv32 -M virt {options}-bios none", ((0x80000000, 8 * _MB), (0x80800000, 8 * _MB))
-    more = _halves(0x81000000, 16 * _MB)
-    return Board(name, emulator, *memories, 0x10000000, (0x0200BFF8, 10), *more, riscv=True, text=text)
-
-
-BOARDS = (
-    _mps2("mps2-an385", "Cortex-M3"),
-    _mps2("mps2-an386", "Cortex-M4F"),
-    _mps2("mps2-an500", "Cortex-M7F", 0x60000000),
-    Board(
-        "mps2-an505",
-        "qemu-system-arm -M mps2-an505",
-        (0x10000000, 4 * _MB),
-        (0x38000000, 2 * _MB),
-        0x50200000,
-        (0x50302018, 20),
-        *_halves(0x80000000, 16 * _MB),
-        text="Cortex-M33, secure",
-    ),
-    Board(
-        "mps3-an547",
-        "qemu-system-arm -M mps3-an547",
-        (0x00000000, 512 * _KB),
-        (0x21000000, 2 * _MB),
-        0x59303000,
-        (0x59302018, 20),
-        (0x68000000, 128 * _MB),
-        (0x60000000, 128 * _MB),
-        small=True,
-        text="Cortex-M55",
-    ),
-    _virt("riscv-virt", "", "RV32"),
-    _virt("riscv-vectors", "-cpu rv32,v=true,vlen=128,vext_spec=v1.0 ", "RV32 with vectors"),
-)
-
-_ROWS = """
+_MPS2 = {"counter": (0x40028018, 25), **_halves(0x21000000)}
+_VIRT = {"counter": (0x0200BFF8, 10), **_halves(0x81000000), "riscv": True}
+_QEMU_VIRT = "qemu-system-riscv32 -M virt {}-bios none"
+_IN_QEMU = """
+mps2-an385 - - 0x00000000 4096 0x20000000 4096 0x40004000 Cortex-M3
+mps2-an386 - - 0x00000000 4096 0x20000000 4096 0x40004000 Cortex-M4F
+mps2-an500 - - 0x00000000 4096 0x20000000 4096 0x40004000 Cortex-M7F
+mps2-an505 - - 0x10000000 4096 0x38000000 2048 0x50200000 Cortex-M33, secure
+mps3-an547 - - 0x00000000 512 0x21000000 2048 0x59303000 Cortex-M55
+riscv-virt - - 0x80000000 8192 0x80800000 8192 0x10000000 RV32
+riscv-vectors - - 0x80000000 8192 0x80800000 8192 0x10000000 RV32 with vectors
+"""
+_ON_DESK = """
 nucleo-f446re cortex-m4 stm32f4 0x08000000 512 0x20000000 128 0x40004400 STM32, serial line of ST-LINK
 nucleo-h743zi cortex-m7 stm32h7 0x08000000 2048 0x20000000 128 0x40004800 STM32, serial line of ST-LINK
 pico2 cortex-m33 rp2350 0x10000000 4096 0x20000000 512 0x40070000 RP2350
@@ -135,8 +107,20 @@ nrf52840-dk cortex-m4 nrf 0 1024 0x20000000 256 0x40002000 nRF52840
 nano33-ble cortex-m4 nrf 0x10000 960 0x20000000 256 0x40002000 nRF52840 after the boot loader of Arduino
 microbit cortex-m0 nrf 0 256 0x20000000 16 0x40002000 nRF51822
 """
-"""Name, core, chip, address and kB of the flash, the same of the RAM, address of the serial line, text."""
+"""Name, core and chip of a board on the desk, address and kB of the flash, the same of the RAM, address of the serial line, text."""
 _MORE: dict[str, dict[str, Any]] = {
+    "mps2-an385": _MPS2,
+    "mps2-an386": _MPS2,
+    "mps2-an500": {**_MPS2, **_halves(0x60000000)},
+    "mps2-an505": {"counter": (0x50302018, 20), **_halves(0x80000000)},
+    "mps3-an547": {
+        "counter": (0x59302018, 20),
+        "slow": (0x68000000, 128 * _MB),
+        "external": (0x60000000, 128 * _MB),
+        "small": True,
+    },
+    "riscv-virt": {**_VIRT, "emulator": _QEMU_VIRT.format("")},
+    "riscv-vectors": {**_VIRT, "emulator": _QEMU_VIRT.format("-cpu rv32,v=true,vlen=128,vext_spec=v1.0 ")},
     "nucleo-h743zi": {"slow": (0x24000000, 512 * _KB)},
     "esp32-c3": {"riscv": True, "small": True, "external": (0x3C100000, 3 * _MB), "stored": 0x42100000},
     "nrf52840-dk": {"pins": (6, 8)},
@@ -145,15 +129,16 @@ _MORE: dict[str, dict[str, Any]] = {
 }
 
 
-def _on_desk(row: str) -> Board:
+def _board(row: str) -> Board:
     name, core, chip, *numbers, text = row.split(maxsplit=8)
     flash, flash_kb, ram, ram_kb, uart = (int(number, 0) for number in numbers)
-    memories = (flash, flash_kb * _KB), (ram, ram_kb * _KB)
-    return Board(name, "", *memories, uart, core=core, chip=chip, text=text, **_MORE.get(name, {}))
+    facts = {"emulator": f"qemu-system-arm -M {name}"} if chip == "-" else {"emulator": "", "core": core, "chip": chip}
+    facts |= {"flash": (flash, flash_kb * _KB), "ram": (ram, ram_kb * _KB), "uart": uart, "text": text}
+    return Board(**{"name": name, **facts, **_MORE.get(name, {})})
 
 
-HARDWARE = tuple(map(_on_desk, _ROWS.strip().splitlines()))
-"""Boards on the desk, for the applications of -app."""
+BOARDS, HARDWARE = (tuple(map(_board, rows.strip().splitlines())) for rows in (_IN_QEMU, _ON_DESK))
+"""Boards of QEMU; boards on the desk, for the applications of -app."""
 
 _ALIGNED = ("-mno-unaligned-access", "-fno-tree-loop-distribute-patterns")
 """Words only where their addresses are known; loops that copy stay loops, since the memcpy of newlib reads and writes unaligned words."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -169,11 +169,9 @@ class McuProject(Project):
         self.single_file, self.vectors = parameters.single_file, parameters.test_vectors
         self.mlperf = BenchmarkView(parameters.benchmark, request) if parameters.benchmark else None
         self.varying, self.sets = varying_layers(self.graph), microcontroller_sets()
-        kinds, sizes = zip(
-            *((self.graph.type(node.output), self.graph.shape(node.output)) for node in self.graph.nodes), strict=True
-        )
-        self.exact = int(not self.graph.is_mixed and not any(kind.is_float for kind in kinds))
-        self.line_bytes = max(width(size) * channels(size) * kind.bytes for kind, size in zip(kinds, sizes, strict=True))
+        outputs = [self.graph.tensors[node.output] for node in self.graph.nodes]
+        self.exact = int(not self.graph.is_mixed and not any(one.type.is_float for one in outputs))
+        self.line_bytes = max(width(one.shape) * channels(one.shape) * one.type.bytes for one in outputs)
         self.arena_alignment = max(4, *(tensor.type.bytes for tensor in self.graph.tensors.values()))
 
     @cached_property
@@ -278,10 +276,10 @@ def _inputs(request: ExportRequest, count: int) -> list[np.ndarray]:
     graph, random = request.graph, np.random.default_rng(_SEED)
     inputs = []
     for index, name in enumerate(graph.user_inputs):
-        kind, shape = graph.type(name), tuple(graph.shape(name)[1:])
-        drawn = random.integers(kind.qmin, kind.qmax, (count, *shape), endpoint=True) if not kind.is_float else None
-        values = random.standard_normal((count, *shape)) if drawn is None else drawn
-        values = values.astype(kind.dtype)
+        kind, shape = graph.type(name), (count, *graph.shape(name)[1:])
+        real = kind.is_float
+        drawn = random.standard_normal(shape) if real else random.integers(kind.qmin, kind.qmax, shape, endpoint=True)
+        values = drawn.astype(kind.dtype)
         if request.stimuli.count:
             known = request.stimuli.inputs[index][:count]
             values[: len(known)] = known
@@ -289,20 +287,14 @@ def _inputs(request: ExportRequest, count: int) -> list[np.ndarray]:
     return inputs
 
 
-def vector_bytes(graph: QuantGraph, order: Sequence[str], values: dict[str, np.ndarray], index: int) -> bytes:
-    """Return stimulus `index` of stored `values` by tensor: the inputs, then the layers in `order`, in HWC, little-endian."""
-    outputs = {node.name: node.output for node in graph.nodes}
-    tensors = [*graph.user_inputs, *(outputs[name] for name in order)]
-    return b"".join(stored_bytes(values[name][index]) for name in tensors)
-
-
 def write_vectors(request: ExportRequest, count: int, folder: Path) -> None:
-    """Write `test/vectors/000.bin` and on into `folder`."""
-    inputs = _inputs(request, count)
+    """Write `test/vectors/000.bin` and on into `folder`: the inputs, then the layers in their order, in HWC, little-endian."""
+    graph, inputs = request.graph, _inputs(request, count)
+    outputs = {node.name: node.output for node in graph.nodes}
+    tensors = [*graph.user_inputs, *(outputs[name] for name in request.memory_plan.order)]
     (folder / VECTORS).mkdir(parents=True, exist_ok=True)
-    calls = (request.graph.calls or count) if request.graph.states else 1
+    calls = (graph.calls or count) if graph.states else 1
     for index in range(count):
-        one = [values[index // calls * calls : index + 1] for values in inputs]
-        values = simulate(request.graph, one, keep=True)
-        data = vector_bytes(request.graph, request.memory_plan.order, values, -1)
+        values = simulate(graph, [each[index // calls * calls : index + 1] for each in inputs], keep=True)
+        data = b"".join(stored_bytes(values[name][-1]) for name in tensors)
         (folder / VECTORS / f"{index:03d}.bin").write_bytes(data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from n2d2py.exports.mcu.project import McuParameters, McuProject, constants_of, 
 from n2d2py.exports.mcu.stack import varying_layers
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import from_hwc, hwc_field, stored_bytes
-from n2d2py.graph import QuantGraph
+from n2d2py.graph import QuantGraph, elements
 from n2d2py.ini import Schema
 from n2d2py.memory.constants import Constant
 from n2d2py.memory.plan import MemoryPlan
@@ -76,24 +76,20 @@ class BoardExport(BuiltCopy):
             raise self._failed(f"{emulator[0]} (status {process.returncode})", printed)
         return printed
 
-    def run_stimuli(self, mode: str, inputs: list[np.ndarray], row: np.dtype) -> np.ndarray:
-        """One `row` for each stimulus of the stored `inputs`, as the mode `outputs` or `layers` of the test program writes it.
-        Raise E810 when the program fails, E811 when it wrote another number of results."""
-        count = len(inputs[0])
-        with (self.folder / "stimuli.bin").open("wb") as file:
-            for index in range(count):
-                file.write(b"".join(stored_bytes(values[index]) for values in inputs))
-        self.run(mode, "stimuli.bin", "results.bin", str(count))
-        return self.read_results(self.folder / "results.bin", row, count)
+    def run_stimuli(self, mode: str, stimuli: Sequence[bytes]) -> Path:
+        """Return the file of the results of each stimulus, the bytes of its inputs, as the mode `outputs` or `layers` of the test
+        program writes it. Raise E810 when the program fails."""
+        (self.folder / "stimuli.bin").write_bytes(b"".join(stimuli))
+        self.run(mode, "stimuli.bin", "results.bin", str(len(stimuli)))
+        return self.folder / "results.bin"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
-        network = self.network()
-        stimuli = _stored_stimuli(self.folder, network.graph, count)
-        results = network._run(stimuli)
-        return {
-            name: values.reshape(count, *graph.shape(name)[1:])
-            for name, values in zip(network.graph.user_outputs, results, strict=True)
-        }
+        sizes = [elements(graph.shape(name)) * graph.type(name).bytes for name in graph.user_inputs]
+        stimuli = []
+        for line in (self.folder / "stimuli.list").read_text(encoding="utf-8").splitlines()[:count]:
+            images = zip(line.split(" "), sizes, strict=True)  # values follow three lines of text
+            stimuli.append(b"".join((self.folder / file).read_bytes().split(b"\n", 3)[3][:size] for file, size in images))
+        return self.read_outputs(self.run_stimuli("outputs", stimuli), graph, len(stimuli))
 
     def instructions(self) -> tuple[str, int, bool] | None:
         """Return the core, the instructions of one inference of vector 0, counted in QEMU, and whether that is so for every
@@ -123,42 +119,20 @@ class BoardExport(BuiltCopy):
         return BoardNetwork(self, read_graph(self.folder / GRAPH_FILE), self.details)
 
 
-def _stored_stimuli(folder: Path, graph: QuantGraph, count: int) -> list[np.ndarray]:
-    lines = (folder / "stimuli.list").read_text(encoding="utf-8").splitlines()[:count]
-    inputs: list[np.ndarray] = []
-    for position, name in enumerate(graph.user_inputs):
-        shape = graph.shape(name)
-        kind, pixels = hwc_field(shape, graph.type(name).dtype)
-        values = []
-        for line in lines:
-            data = (folder / line.split(" ")[position]).read_bytes()
-            begin = 0
-            for _ in range(3):
-                begin = data.index(b"\n", begin) + 1
-            values.append(np.frombuffer(data, kind, int(np.prod(pixels)), begin).reshape(pixels))
-        inputs.append(from_hwc(np.stack(values), shape))
-    return inputs
-
-
 class BoardNetwork(Network):
     """A network on a board: every call starts QEMU."""
 
     def __init__(self, export: BoardExport, graph: QuantGraph, details: Mapping[str, Any]):
         self._export, self.graph = export, graph
-        nodes = {node.name: node for node in graph.nodes}
-
-        layers = tuple(
-            LayerInfo(
-                name, tuple(graph.shape(nodes[name].output)), graph.type(nodes[name].output), operation=nodes[name].op.kind
-            )
-            for name in details["layers"]
-        )
-        self.info = NetworkInfo(graph.name, *ends(graph), layers, details["arena_bytes"])
+        nodes, layers = {node.name: node for node in graph.nodes}, []
+        for node in (nodes[name] for name in details["layers"]):
+            shape, kind = tuple(graph.shape(node.output)), graph.type(node.output)
+            layers.append(LayerInfo(node.name, shape, kind, operation=node.op.kind))
+        self.info = NetworkInfo(graph.name, *ends(graph), tuple(layers), details["arena_bytes"])
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        row = np.dtype([(info.name, *hwc_field(info.stored, info.dtype)) for info in self.info.outputs])
-        rows = self._export.run_stimuli("outputs", inputs, row)
-        return [from_hwc(rows[info.name], info.stored) for info in self.info.outputs]
+        file = self._export.run_stimuli("outputs", _samples(inputs))
+        return list(self._export.read_outputs(file, self.graph, len(inputs[0])).values())
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         fields = []
@@ -166,7 +140,8 @@ class BoardNetwork(Network):
             kind, (lines, *pixels) = hwc_field(info.stored, info.dtype)
             line = np.dtype([("made", "u1"), ("values", kind, tuple(pixels))])
             fields.append((f"l{i}", line, (lines,)))
-        rows = self._export.run_stimuli("layers", inputs, np.dtype([*fields, ("end", "u1")]))
+        file = self._export.run_stimuli("layers", _samples(inputs))
+        rows = self._export.read_results(file, np.dtype([*fields, ("end", "u1")]), len(inputs[0]))
         results = {}
         for i, info in enumerate(self.info.layers):
             computed = np.all(rows[f"l{i}"]["made"], axis=0)
@@ -177,6 +152,11 @@ class BoardNetwork(Network):
                 values = np.ma.masked_array(values, np.broadcast_to(~computed[:, None], values.shape))
             results[info.name] = values
         return results
+
+
+def _samples(inputs: list[np.ndarray]) -> list[bytes]:
+    """Return the bytes of the stored inputs of each stimulus."""
+    return [b"".join(map(stored_bytes, sample)) for sample in zip(*inputs, strict=True)]
 
 
 class McuTarget(CppTarget):

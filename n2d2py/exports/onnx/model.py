@@ -36,9 +36,11 @@ class QdqWriter(OnnxWriter):
         wide: True if some integers have 4 or 16 bits.
         weighted: layers with integer constants, in some only the bias.
         model: what `write_model` makes of it.
+        constants: integer weights and bias of the layer that `write` writes, if any.
     """
 
     model: onnx.ModelProto
+    constants: RealWeights | None = None
 
     def __init__(self, graph: QuantGraph, parameters: OnnxParameters):
         self.quant, self.parameters = graph, parameters
@@ -47,7 +49,6 @@ class QdqWriter(OnnxWriter):
         self.stored: dict[str, str] = {}
         self.wide = False
         self.weighted = 0
-        self._constants: RealWeights | None = None
 
     def ports(self, inputs: bool) -> list[onnx.ValueInfoProto]:
         """Return the inputs or the outputs of the model, with a free batch."""
@@ -64,11 +65,6 @@ class QdqWriter(OnnxWriter):
             ports.append(helper.make_tensor_value_info(name, element, ["N", *self.quant.shape(name)[1:]]))
         return ports
 
-    def name_nodes(self, layer: str, first: int) -> None:
-        """Name the nodes of a layer, which start at position `first`."""
-        for number, node in enumerate(self.nodes[first:]):
-            node.name = f"{layer}/{node.op_type}" if number == 0 else f"{layer}/{node.op_type}_{number}"
-
     def input(self, name: str) -> None:
         """Write the conversion of a model input to the tensor that layers read."""
         kind = self.quant.type(name)
@@ -76,10 +72,9 @@ class QdqWriter(OnnxWriter):
             self.read[name] = name
         elif self.parameters.integer_io:
             self._note(name, kind, name)
-            self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized"))
-            self._dequantize(name, kind, self.read[name])
+            self.read[name] = self.emit("DequantizeLinear", [name, *self._grid(kind)], self._dequantized(name))
         else:
-            self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized"))
+            self.read[name] = self._dequantized(name)
             self._quantize(self._limit(name, kind, kind.qmin, kind.qmax), name, kind, self.read[name], kind.qmin)
 
     def is_real(self, name: str) -> bool:
@@ -104,7 +99,7 @@ class QdqWriter(OnnxWriter):
             self.read[name] = self.emit("Identity", [limited], name)
             return
         integer = name in self.quant.outputs and self.parameters.integer_io
-        self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized")) if integer else name
+        self.read[name] = self._dequantized(name) if integer else name
         self._quantize(limited, name, kind, self.read[name], low, integer)
 
     def _limit(self, real: str, kind: NumType, low: int, high: int) -> str:
@@ -130,8 +125,8 @@ class QdqWriter(OnnxWriter):
         self._note(name, kind, stored)
         self.emit("DequantizeLinear", [stored, scale, zero], output)
 
-    def _dequantize(self, stored: str, kind: NumType, output: str) -> None:
-        self.emit("DequantizeLinear", [stored, *self._grid(kind)], output)
+    def _dequantized(self, name: str) -> str:
+        return self.alias(name, self.fresh(f"{name}_dequantized"))
 
     def _note(self, name: str, kind: NumType, stored: str) -> None:
         self.stored[name] = stored
@@ -147,32 +142,27 @@ class QdqWriter(OnnxWriter):
             self.graph.tensors[other] = replace(self.graph.tensors[name], name=other)
         return other
 
-    def layer(self, node: Node, constants: RealWeights | None) -> None:
-        """Write a layer by its emitter; `constants`: its integer weights and bias, if any. Raise NoOnnxForm as `write`."""
-        self._constants = constants
-        self.write(node)
-
     def weights(self, node: Node, ordered: Callable[[np.ndarray], np.ndarray] | None = None, axis: int | None = 0) -> str:
         """Write integer weights and their scale, per tensor or along `axis`; floats if they have no axis."""
-        real = self._constants
+        real = self.constants
         if real is None or (axis is None and len(real.scales) > 1):
             return super().weights(node, ordered, axis)
         name, integers = node.name, real.weights if ordered is None else ordered(real.weights)
         fits = integers.min(initial=0) >= _INT4[0] and integers.max(initial=0) <= _INT4[1]
         if self.parameters.int4_weights and integers.dtype == np.int8 and fits:
-            stored, element = self._int4(name, integers), TensorProto.INT4
+            stored, element = self.fresh(f"{name}_weights_quantized"), TensorProto.INT4
+            values = integers.reshape(-1).astype(int).tolist()
+            self.initializers.append(helper.make_tensor(stored, element, integers.shape, values))
             self.wide = True
         else:
-            stored, element = (
-                self.exact(np.ascontiguousarray(integers), f"{name}_weights_quantized"),
-                self.element(integers.dtype),
-            )
+            stored = self.exact(np.ascontiguousarray(integers), f"{name}_weights_quantized")
+            element = self.element(integers.dtype)
             self.wide |= integers.dtype == np.int16
         return self._dequantized_constant(stored, element, real.scales, axis or 0, f"{name}_weights")
 
     def bias(self, node: Node) -> str:
         """Write the bias as 32-bit integers and their scale; as floats if they do not fit."""
-        real = self._constants
+        real = self.constants
         if real is None:
             return super().bias(node)
         self.weighted += 1
@@ -189,12 +179,6 @@ class QdqWriter(OnnxWriter):
         self.initializers.append(helper.make_tensor(zeros, element, () if single else scales.shape, [0] * len(scales)))
         scale = self.exact(scales[0] if single else scales, "scale")
         return self.emit("DequantizeLinear", [stored, scale, zeros], self.fresh(stem), **({} if single else {"axis": axis}))
-
-    def _int4(self, name: str, integers: np.ndarray) -> str:
-        stored = self.fresh(f"{name}_weights_quantized")
-        values = integers.reshape(-1).astype(int).tolist()
-        self.initializers.append(helper.make_tensor(stored, TensorProto.INT4, integers.shape, values))
-        return stored
 
 
 def _real_graph(graph: QuantGraph) -> Graph:
@@ -224,8 +208,8 @@ _WIDE_OPSET = 21
 """The first opset whose QuantizeLinear has 16- and 4-bit integers."""
 _OPSET = 17
 """Opset of the emitters' nodes."""
-_IR_VERSIONS = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
-"""The first IR version of an ONNX release with each opset (docs/Versioning.md of ONNX)."""
+_FIRST_OPSET = 13
+"""The first opset whose QuantizeLinear has a scale for each channel."""
 
 
 def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapping[str, str]) -> QdqWriter:
@@ -254,7 +238,8 @@ def _write_layers(writer: QdqWriter) -> None:
             where = node.location or writer.quant.name
             problems.append(N2D2Error("E701", f"{reason}", where=where, remedy="use -export CPP, or replace the layer"))
             writer.read.update({name: name for name in node.outputs})
-        writer.name_nodes(node.name, first)
+        for number, written in enumerate(writer.nodes[first:]):
+            written.name = f"{node.name}/{written.op_type}" + (f"_{number}" if number else "")
     ErrorList.raise_if(problems)
 
 
@@ -267,7 +252,8 @@ def _write_layer(writer: QdqWriter, node: QuantNode) -> None:
     else:
         weighted = real_weights(writer.quant, node) if isinstance(node.form, Weighted) else None
         params = real_params(writer.quant, node, weighted)
-        writer.layer(Node(node.name, node.op, inputs, results, params, node.activation), weighted)
+        writer.constants = weighted
+        writer.write(Node(node.name, node.op, inputs, results, params, node.activation))
     for name, result in zip(node.outputs, results, strict=True):
         writer.read[name] = result
         if not writer.is_real(name):
@@ -275,9 +261,9 @@ def _write_layer(writer: QdqWriter, node: QuantNode) -> None:
 
 
 def _choose_opset(requested: int, wide: bool) -> int:
-    if requested and not min(_IR_VERSIONS) <= requested:
+    if 0 < requested < _FIRST_OPSET:
         what = f"Opset={requested} does not support per-channel QuantizeLinear"
-        raise N2D2Error("E705", what, remedy=f"use Opset={min(_IR_VERSIONS)} to 23, or 0")
+        raise N2D2Error("E705", what, remedy=f"use Opset={_FIRST_OPSET} to 23, or 0")
     if requested and wide and requested < _WIDE_OPSET:
         remedy = f"use Opset={_WIDE_OPSET}, or -nbbits 8 with -input-bits 8 -output-bits 8 and without Int4Weights"
         raise N2D2Error("E705", f"Opset={requested} does not support 4-bit and 16-bit integers", remedy=remedy)
@@ -287,13 +273,14 @@ def _choose_opset(requested: int, wide: bool) -> int:
 def _build_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
     written = min(opset, _OPSET)  # operators of fewer types before; the checker sees what an older version lacks
     opsets = [helper.make_opsetid("", written)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSIONS[opset], producer_name="n2d2py")
     try:
+        ir_version = helper.find_min_ir_version_for([helper.make_opsetid("", opset)])
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=ir_version, producer_name="n2d2py")
         if opset > written:
             model = onnx.version_converter.convert_version(model, opset)
-            model.ir_version = _IR_VERSIONS[opset]
+            model.ir_version = ir_version
         onnx.checker.check_model(model, full_check=True)
-    except (RuntimeError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+    except (RuntimeError, ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         what = f"the model cannot be written in opset {opset} ({' '.join(str(error).split())[:120]})"
         raise N2D2Error("E705", what, remedy=f"use Opset={_WIDE_OPSET}, or 0") from None
     return model

@@ -17,15 +17,8 @@ SIGNATURE = "serving_default"
 Grid = tuple[np.ndarray | np.float32, int] | None
 """Scale and zero point of int8; None for real numbers."""
 
-_VERSIONS = {
-    "CONV_2D": 3,
-    "DEPTHWISE_CONV_2D": 3,
-    "DEPTH_TO_SPACE": 1,
-    "FULLY_CONNECTED": 4,
-    "RESHAPE": 1,
-    "TRANSPOSE_CONV": 3,
-    "HARD_SWISH": 1,
-}
+_VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "TRANSPOSE_CONV": 3, "FULLY_CONNECTED": 4}
+_VERSIONS |= {"DEPTH_TO_SPACE": 1, "HARD_SWISH": 1, "RESHAPE": 1}
 """Operator versions with 8-bit integers and per-channel scales (op_version.cc of LiteRT); 2 for others."""
 _REAL_VERSIONS = {"TRANSPOSE_CONV": 3, "GATHER": 2, "STRIDED_SLICE": 2}
 """Operator versions for float, and here a bias; 1 for others."""
@@ -62,6 +55,11 @@ def int8_grid(kind: NumType) -> tuple[np.float32, int]:
     if kind.is_float:
         return PROBABILITIES
     return np.float32(kind.scale), kind.zero_point - (0 if kind.signed else 128)
+
+
+def as_int8(values: np.ndarray, kind: NumType) -> np.ndarray:
+    """Return stored values of an 8-bit type as int8."""
+    return (values.astype(np.int16) - (0 if kind.signed else 128)).astype(np.int8)
 
 
 class ModelFile:

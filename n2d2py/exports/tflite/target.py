@@ -17,7 +17,7 @@ from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, 
 from n2d2py.exports.model_file import computed_tensors, hex_rows, model_file, require_precision, type_fields, write_rendered
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import read_arrays, write_arrays
-from n2d2py.exports.tflite.file import camel_case, int8_grid, need_schema, packed
+from n2d2py.exports.tflite.file import as_int8, camel_case, int8_grid, need_schema, packed
 from n2d2py.exports.tflite.layers import TfliteModel, write_model
 from n2d2py.exports.tflite.writer import channels_last
 from n2d2py.exports.tflite.xnnpack import with_reference, with_xnnpack
@@ -101,7 +101,7 @@ def _with_outputs(data: bytes, tensors: Collection[int]) -> bytes:
 
 def _run_sample(interpreter: Any, types: list[NumType], sample: tuple[np.ndarray, ...]) -> None:
     for port, kind, values in zip(interpreter.get_input_details(), types, sample, strict=True):
-        stored = kind.dequantize(values) if port["dtype"] == np.float32 else _as_int8(values, kind)
+        stored = kind.dequantize(values) if port["dtype"] == np.float32 else as_int8(values, kind)
         stored = stored[None]
         interpreter.set_tensor(port["index"], stored.transpose(0, 2, 3, 1) if stored.ndim == 4 else stored)
     interpreter.invoke()
@@ -110,10 +110,6 @@ def _run_sample(interpreter: Any, types: list[NumType], sample: tuple[np.ndarray
 def real_numbers(values: np.ndarray, grid: tuple[float, int]) -> np.ndarray:
     """Return the dequantized values of int8 with (scale, zero point)."""
     return (values.astype(np.float32) - grid[1]) * np.float32(grid[0])
-
-
-def _as_int8(values: np.ndarray, kind: NumType) -> np.ndarray:
-    return (values.astype(np.int16) - (0 if kind.signed else 128)).astype(np.int8)
 
 
 def _stored(values: np.ndarray, kind: NumType, grid: tuple[float, int]) -> np.ndarray:

@@ -226,10 +226,8 @@ def _multiply(acc: np.ndarray, factor: float) -> np.ndarray:
 
 _RULES: dict[str, Callable[[QuantGraph, QuantNode], QuantNode]] = {
     "Activation": partial(function_table, requantized=_requantize, multiplied=_multiply),
-    "Concat": _concat,
-    "Convert": _concat,
+    **dict.fromkeys(("Concat", "Convert", "Identity"), _concat),
     "ElemWise": _element_wise,
-    "Identity": _concat,
     "Pool": _mean,
     "Resize": _resize,
 }
@@ -246,25 +244,23 @@ def _reference_layer(graph: QuantGraph, node: QuantNode) -> QuantNode:
     kinds, y = [graph.type(name) for name in node.inputs], graph.type(node.output)
     if any(kind.plain or kind.bits != 8 for kind in (*kinds, y)):
         return node
-    products = node.op.kind == "ArrayMatMul" and isinstance(node.rescale, FloatRescale)
-    if products or (isinstance(node.form, Weighted) and node.op.kind != "Fc"):
-        return replace(node, rescale=doubling(node.rescaling.effective()))
-    if node.op.kind == "Pool" and node.op.mode == "Average" and node.rescaling.count == 1 and isinstance(node.form, Rescaled):
+    op, is_float, factors = node.op, isinstance(node.rescale, FloatRescale), None
+    if (op.kind == "ArrayMatMul" and is_float) or (isinstance(node.form, Weighted) and op.kind != "Fc"):
+        factors = node.rescaling.effective()
+    elif op.kind == "Pool" and op.mode == "Average" and node.rescaling.count == 1 and isinstance(node.form, Rescaled):
         return _reference_mean(graph, node)
-    if node.op.kind == "Activation":
+    elif op.kind == "Activation":
         return function_table(graph, node, multiplied, multiplied)
-    if node.op.kind in ("Concat", "Convert", "Identity") and isinstance(node.form, Rescaled | Custom):
-        factors = np.array([np.float64(np.float32(kind.scale)) / np.float64(np.float32(y.scale)) for kind in kinds])
-        return replace(node, rescale=doubling(factors))
-    if node.op.kind == "ElemWise" and node.op.operation == "Prod" and len(kinds) == 2:
-        factor = np.array([np.float64(kinds[0].scale) * np.float64(kinds[1].scale) / np.float64(y.scale)])
-        return replace(node, rescale=doubling(factor))
-    if node.op.kind == "ElemWise" and node.op.operation == "Sum" and not isinstance(node.rescale, FloatRescale):
+    elif op.kind in ("Concat", "Convert", "Identity") and isinstance(node.form, Rescaled | Custom):
+        factors = np.array([_scale_ratio(kind, y) for kind in kinds])
+    elif op.kind == "ElemWise" and op.operation == "Prod" and len(kinds) == 2:
+        factors = np.array([np.float64(kinds[0].scale) * np.float64(kinds[1].scale) / np.float64(y.scale)])
+    elif op.kind == "ElemWise" and op.operation == "Sum" and not is_float:
         weights, shifts = node.op.coefficients(len(kinds))
         if not any(shifts):
             scales = np.array([np.float32(kind.scale) * np.float32(w) for kind, w in zip(kinds, weights, strict=True)])
             return replace(node, form=Dequantized(scales), rescale=StepRescale(np.float32(y.scale)))
-    return node
+    return node if factors is None else replace(node, rescale=doubling(factors))
 
 
 def _reference_mean(graph: QuantGraph, node: QuantNode) -> QuantNode:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -23,7 +22,7 @@ from n2d2py.contracts.cpp.code import ChosenKernel, Panels
 from n2d2py.contracts.cpp.isa import sets_with
 from n2d2py.contracts.cpp.layer import Layer
 from n2d2py.contracts.cpp.parts import NATIVE
-from n2d2py.contracts.cpp.winograd import Winograd, WinogradFacts
+from n2d2py.contracts.cpp.winograd import Winograd
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.registry import Registry
 
@@ -124,14 +123,6 @@ class KernelFacts:
         input_aligned, output_aligned = self.layer.word_pixels
         aligned = input_aligned and (output_aligned or len(self.weights) % 4)
         return None if aligned else "a pixel of its tensors may begin within a word"
-
-    @cached_property
-    def geometry(self) -> WinogradFacts:
-        """The facts for the Winograd forms of a convolution, besides its weights."""
-        layer, op = self.layer, self.layer.op
-        size, scratch = layer.output_shape[2:], layer.scratch.bytes
-        bits, order = self.input.bits, (layer.streamed, layer.serial)
-        return WinogradFacts(op.stride, op.dilation, op.groups, bits, (size[0], size[1]), *order, scratch)
 
 
 def weight_type(layer: Layer, values: np.ndarray) -> str:

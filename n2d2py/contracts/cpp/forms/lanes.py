@@ -195,16 +195,6 @@ class Lanes(CoreForm):
         return 464 + pointers * lines + columns + channels + (0 if direct else 8 * quads)
 
 
-def pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
-    """int8 bytes of the stream of depthwise weights (C, taps), as `pair_depthwise.hpp` describes it; C is a multiple of 4."""
-    blocks, taps = len(weights) // 4, weights.shape[1]
-    rows = zero_padded(weights.astype(np.int64), len(weights), round_up(taps, 2)).reshape(len(weights), -1, 2)
-    words = rows[..., 0] & 0xFFFF | rows[..., 1] << 16
-    products = words.reshape(blocks, 4, -1).transpose(0, 2, 1).reshape(blocks, -1)
-    factors = multiplied.reshape(len(multiplied), blocks, 4).transpose(1, 0, 2).reshape(blocks, -1)
-    return joined_bytes(bias.reshape(blocks, 4), products, factors)
-
-
 @form
 class PairsOfTaps(CoreForm):
     """Depthwise layers, two taps in a word."""
@@ -218,7 +208,12 @@ class PairsOfTaps(CoreForm):
         return facts.one_multiplier or facts.unaligned
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return pair_stream(facts.rows, facts.bias, facts.high_words)
+        """As `pair_depthwise.hpp` describes it."""
+        channels, taps = facts.rows.shape
+        rows = zero_padded(facts.rows.astype(np.int64), channels, round_up(taps, 2)).reshape(channels // 4, 4, -1, 2)
+        words = (rows[..., 0] & 0xFFFF | rows[..., 1] << 16).transpose(0, 2, 1)
+        factors = facts.high_words.reshape(-1, channels // 4, 4).transpose(1, 0, 2)
+        return joined_bytes(facts.bias.reshape(-1, 4), words, factors)
 
     def stack(self, facts: KernelFacts) -> int:
         """As `pair_depthwise.hpp`: pointers to lines and taps, a pixel of the padding."""
@@ -229,13 +224,6 @@ class PairsOfTaps(CoreForm):
 def _negated(facts: KernelFacts) -> np.ndarray:
     """True for channels whose second factor, 2^(32 - shift), is -2^31 as a signed word: their accumulators are negative too."""
     return facts.multipliers[1] == 1
-
-
-def row_pair_stream(weights: np.ndarray, bias: np.ndarray, multiplied: np.ndarray) -> np.ndarray:
-    """int8 bytes of the stream of depthwise weights (C, 3, 3), as `row_pair_depthwise.hpp` describes it; C is a multiple of 4."""
-    lanes = weights.astype(np.int64) & 0xFFFF
-    pairs = lanes[:, :2] | lanes[:, 1:] << 16  # (C, U and V, column)
-    return joined_bytes(multiplied[:1].T, pairs.reshape(len(weights), -1), bias[:, None], multiplied[1:].T)
 
 
 @form
@@ -267,11 +255,14 @@ class PairsOfRows(CoreForm):
         return {**self.facts, "RowRounding": int(self._rounding(facts))}
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        weights, bias, words = facts.weights, facts.bias, facts.high_words
+        """As `row_pair_depthwise.hpp` describes it."""
+        weights, bias, words = facts.weights.astype(np.int64), facts.bias, facts.high_words
         if self._rounding(facts) is CoreRounding.TWICE:
             sign = 1 - 2 * _negated(facts)
             weights, bias, words = weights * sign[:, None, None], bias * sign, words * [[1], [-1]]
-        return row_pair_stream(weights, bias, words)
+        lanes = weights & 0xFFFF
+        pairs = lanes[:, :2] | lanes[:, 1:] << 16  # (C, U and V, column)
+        return joined_bytes(words[:1].T, pairs, bias[:, None], words[1:].T)
 
     def stack(self, facts: KernelFacts) -> int:
         """As `row_pair_depthwise.hpp`: the columns of a chunk, further pairs of rows or a line of inputs."""
@@ -291,21 +282,6 @@ _ROWS = (1, 2, 0, 3)
 """The order of the rows of a column of positions."""
 _SIGNS = np.array([1, 1, 1, -1])
 """Of rows, and of columns: the sums of the last ones are added."""
-
-
-def tile_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """int8 bytes of the stream of weights (O, 3, 3, C), biases (O) and `words` (1 or 2, O), as `tile_convolution.hpp` describes it."""
-    channels, blocks = weights.shape[-1], -(-len(weights) // _OUTPUTS)
-    filled = zero_padded(weights.astype(np.int64), blocks * _OUTPUTS, 3, 3, channels)
-    constants = zero_padded(np.vstack([bias, words]), 1 + len(words), blocks * _OUTPUTS)
-    pairs_of_constants = constants[:2].T.reshape(blocks, -1)
-    rest = constants[2:].reshape(-1, blocks, _OUTPUTS).transpose(1, 0, 2)
-    signed = positions(filled, _MATRIX) * _SIGNS[:, None, None, None] * _SIGNS[:, None, None]
-    ordered = signed[list(_ROWS)].transpose(1, 0, 2, 3)  # column, row, output, channel
-    quads = ordered.reshape(16, blocks, _OUTPUTS, channels // _CHANNELS, _CHANNELS) & 0xFFFF
-    pairs = np.stack([quads[..., 0] | quads[..., 2] << 16, quads[..., 1] | quads[..., 3] << 16], axis=-1)
-    products = pairs.reshape(16, blocks, _OUTPUTS, channels // 2).transpose(1, 0, 3, 2)
-    return joined_bytes(products.reshape(blocks, -1), pairs_of_constants, rest.reshape(blocks, -1))
 
 
 def inexact(weights: np.ndarray, kind: NumType) -> str:
@@ -353,7 +329,18 @@ class ChannelPairs(CoreForm):
         return facts.unaligned or inexact(weights, facts.input) or faster(facts) or None
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return tile_stream(facts.weights, facts.bias, facts.high_words)
+        """As `tile_convolution.hpp` describes it."""
+        outputs, channels = facts.weights.shape[0], facts.weights.shape[-1]
+        blocks = -(-outputs // _OUTPUTS)
+        filled = zero_padded(facts.weights.astype(np.int64), blocks * _OUTPUTS, 3, 3, channels)
+        constants = np.pad(np.vstack([facts.bias, facts.high_words]), ((0, 0), (0, -outputs % _OUTPUTS)))
+        rest = constants[2:].reshape(-1, blocks, _OUTPUTS).transpose(1, 0, 2)
+        signed = positions(filled, _MATRIX) * _SIGNS[:, None, None, None] * _SIGNS[:, None, None]
+        ordered = signed[list(_ROWS)].transpose(1, 0, 2, 3)  # column, row, output, channel
+        quads = ordered.reshape(16, blocks, _OUTPUTS, channels // _CHANNELS, _CHANNELS) & 0xFFFF
+        pairs = np.stack([quads[..., 0] | quads[..., 2] << 16, quads[..., 1] | quads[..., 3] << 16], axis=-1)
+        products = pairs.reshape(16, blocks, _OUTPUTS, channels // 2).transpose(1, 0, 3, 2)
+        return joined_bytes(products, constants[:2].T.reshape(blocks, -1), rest)
 
     def stack(self, facts: KernelFacts) -> int:
         """As `tile_convolution.hpp`: transformed inputs of two tiles, a pixel of the padding, results, a line of inputs."""

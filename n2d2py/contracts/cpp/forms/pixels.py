@@ -77,25 +77,6 @@ def small_shifts(facts: KernelFacts) -> str | None:
     return "a shift is longer than 20 bits" if len(facts.multipliers) > 1 and facts.multipliers[1].max() > _MOST_SHIFT else None
 
 
-def pixel_stream(weights: np.ndarray, bias: np.ndarray, scaling: np.ndarray) -> np.ndarray:
-    """int8 bytes of the stream of weights (O, K), biases (O) and `scaling_words` (1 or 3, O), as `pixel_pairs.hpp` describes it."""
-    rows = _filled(weights)
-    words = zero_padded(np.vstack([bias, scaling]), 1 + len(scaling), len(rows) * _OUTPUTS)
-    first, *factors = words.reshape(1 + len(scaling), -1, _OUTPUTS)
-    parts = []
-    for block, sizes in enumerate(group_sizes(rows)):
-        parts.append(word_bytes(first[block] - _BASE * len(sizes)))
-        begin = 0
-        for at in range(0, len(sizes), _WORD_GROUPS):
-            some = sizes[at : at + _WORD_GROUPS]
-            bits = sum(_SIZES[taps][0] << (29 - 3 * i) for i, taps in enumerate(some))
-            end = begin + sum(some)
-            parts += [word_bytes(np.array([bits])), rows[block, :, begin:end].T.astype(np.int8).reshape(-1)]
-            begin = end
-        parts.append(word_bytes(np.concatenate([one[block] for one in factors])))
-    return np.concatenate(parts)
-
-
 @form
 class PixelPairs(CoreForm):
     """The inputs of two pixels in a word."""
@@ -108,7 +89,21 @@ class PixelPairs(CoreForm):
         return super().problem(facts) or small_shifts(facts) or ("two weights of -128 may leave 16 bits" if wide else None)
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return pixel_stream(facts.rows, facts.signed_bias, scaling_words(facts))
+        """As `pixel_pairs.hpp` describes it."""
+        rows, constants = _filled(facts.rows), np.vstack([facts.signed_bias, scaling_words(facts)])
+        words = zero_padded(constants, len(constants), len(rows) * _OUTPUTS).reshape(len(constants), -1, _OUTPUTS)
+        parts = []
+        for block, sizes in enumerate(group_sizes(rows)):
+            parts.append(word_bytes(words[0, block] - _BASE * len(sizes)))
+            begin = 0
+            for at in range(0, len(sizes), _WORD_GROUPS):
+                some = sizes[at : at + _WORD_GROUPS]
+                bits = sum(_SIZES[taps][0] << (29 - 3 * i) for i, taps in enumerate(some))
+                end = begin + sum(some)
+                parts += [word_bytes(np.array([bits])), rows[block, :, begin:end].T.astype(np.int8).reshape(-1)]
+                begin = end
+            parts.append(word_bytes(words[1:, block].reshape(-1)))
+        return np.concatenate(parts)
 
     def stack(self, facts: KernelFacts) -> int:
         """As `pixel_convolution.hpp`: windows of six or four pixels, a line of the padding, results, pointers to lines."""
@@ -117,12 +112,6 @@ class PixelPairs(CoreForm):
         pixels = 6 if depth <= 256 else 4
         results = pixels * (outputs + 1) if outputs % _OUTPUTS else 0
         return 256 + 32 * pixels + 2 * pixels * depth + columns * channels + results + 4 * pixels * lines
-
-
-def column_stream(weights: np.ndarray, bias: np.ndarray, scaling: np.ndarray) -> np.ndarray:
-    """int8 bytes for depthwise weights (C, 9), as `column_depthwise.hpp` describes it: for each channel its bias, its `scaling_words`,
-    nine weights and three zeros."""
-    return joined_bytes(np.stack([bias, *scaling], axis=1), zero_padded(weights.astype(np.int8), len(weights), 12))
 
 
 @form
@@ -138,7 +127,9 @@ class ColumnsOfTaps(CoreForm):
         return facts.one_multiplier or small_shifts(facts) or other
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return column_stream(facts.rows, facts.bias, scaling_words(facts))
+        """As `column_depthwise.hpp` describes it: for each channel its bias, `scaling_words`, nine weights and three zeros."""
+        constants = np.stack([facts.bias, *scaling_words(facts)], axis=1)
+        return joined_bytes(constants, zero_padded(facts.rows.astype(np.int8), len(facts.rows), 12))
 
     def stack(self, facts: KernelFacts) -> int:
         """Return 0: registers and pointers alone (`column_depthwise.hpp`)."""

@@ -13,10 +13,10 @@ from n2d2py.contracts.cpp.code import ChosenKernel, Selection
 from n2d2py.contracts.cpp.forms.contract import HALF, CoreForm, KernelFacts, KernelForm, Role, candidates, plain, weight_type
 from n2d2py.contracts.cpp.forms.lanes import stored_facts
 from n2d2py.contracts.cpp.forms.panels import packed_matrix
+from n2d2py.contracts.cpp.forms.winograd import UNLIMITED
 from n2d2py.contracts.cpp.isa import ROW_PANELS, ROWS, RUNS, TABLES, sets_with
 from n2d2py.contracts.cpp.layer import Layer, LayerScratch
 from n2d2py.contracts.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression, LayerForm, Stream
-from n2d2py.contracts.cpp.winograd import UNLIMITED
 from n2d2py.memory.scratch import ScratchNeed
 
 _FEW_PIXELS = 20
@@ -84,7 +84,7 @@ def _prepacked(facts: KernelFacts, selection: Selection) -> Selection:
     if selection.winograd:
         size = selection.winograd.kept
     else:
-        few = facts.kernel == "fullyConnected" or math.prod(facts.geometry.size[facts.layer.streamed :]) < _FEW_PIXELS
+        few = facts.kernel == "fullyConnected" or math.prod(facts.layer.output_shape[2 + facts.layer.streamed :]) < _FEW_PIXELS
         element = 2 if facts.weight_type == "std::int16_t" else 1
         word = selection.panels.layout.each if selection.panels and selection.panels.layout else 1
         whole = len(facts.rows) * round_up(facts.rows.shape[1], word) * element
@@ -186,16 +186,9 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
     bias = layer.array("bias" + suffix, layer.values("bias"), sum_type, forms)
     # Products of two bytes in 16 bits do not stand weights of -128.
     full = layer.integer and int(layer.values("weights").min(initial=0)) <= -128
-    return Packed(
-        {"Weight": ctype, "Sum": sum_type},
-        {
-            "FullWeights": full,
-            "ByteSums": 0,
-            **(storage.facts if storage else {}),
-            **(panels.facts if panels else {}),
-            **(selection.winograd.facts if selection.winograd else {}),
-            **{name: value for one in streams for name, value in one.facts.items()},
-            **(stored_facts(layer) if streams else {}),
-        },
-        (Expression(f"reinterpret_cast<const {HALF}*>({{}})", (array,)) if ctype == HALF else array, bias),
-    )
+    facts: dict[str, int] = {"FullWeights": full, "ByteSums": 0}
+    for one in (storage, panels, selection.winograd, *streams):
+        facts |= one.facts if one else {}
+    facts |= stored_facts(layer) if streams else {}
+    argument = Expression(f"reinterpret_cast<const {HALF}*>({{}})", (array,)) if ctype == HALF else array
+    return Packed({"Weight": ctype, "Sum": sum_type}, facts, (argument, bias))

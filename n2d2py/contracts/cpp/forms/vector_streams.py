@@ -20,49 +20,9 @@ _TAPS = (2, 1, 0, 5, 4, 3, 8, 7, 6)
 """The order of the taps of 3 x 3: each line from the right, so that the last load of a line moves its pointer."""
 
 
-def _filled(weights: np.ndarray, bias: np.ndarray, words: np.ndarray, outputs: int) -> tuple[np.ndarray, ...]:
-    """(weights, bias, words) with zeros up to whole vectors of inputs and a multiple of `outputs`."""
-    rows, inputs = weights.shape
-    count = round_up(rows, outputs)
-    filled = zero_padded(weights.astype(np.int8), count, round_up(inputs, _BYTES))
-    constants = zero_padded(np.vstack([bias, words]), 1 + len(words), count)
-    return filled, constants[0], constants[1:]
-
-
-def pair_of_outputs_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """int8 bytes for weights (O, K), biases (O) and `words` (1 or 2, O), multipliers and shifts to the left: the kernel of four pixels.
-
-    For every two outputs A and B: 16 weights of A, 16 of B, and so on; biases A, B, A, B; words in the same way.
-    """
-    filled, first, factors = _filled(weights, bias, words, 2)
-    vectors = filled.reshape(len(filled) // 2, 2, -1, _BYTES).transpose(0, 2, 1, 3).reshape(len(filled) // 2, -1)
-    return joined_bytes(vectors, np.tile(first.reshape(-1, 2), 2), *(np.tile(one.reshape(-1, 2), 2) for one in factors))
-
-
-def one_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """Return the stream for the kernel of one pixel: for every four outputs their biases, then 16 weights of each in turn."""
-    filled, first, factors = _filled(weights, bias, words, 4)
-    vectors = filled.reshape(len(filled) // 4, 4, -1, _BYTES).transpose(0, 2, 1, 3).reshape(len(filled) // 4, -1)
-    return joined_bytes(first.reshape(-1, 4), vectors, *(one.reshape(-1, 4) for one in factors))
-
-
-def channel_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """int8 bytes for depthwise weights (C, 9).
-
-    For every 16 channels: biases of channels 0, 4, 8, 12; 2, 6, ...; 1, 5, ...; 3, 7, ...; the nine taps in the order of
-    `_TAPS`; words as the biases. Eight channels stand twice, for two pixels.
-    """
-    if len(weights) == _BYTES // 2:
-        weights, bias, words = np.tile(weights, (2, 1)), np.tile(bias, 2), np.tile(words, 2)
-    blocks = -(-len(weights) // _BYTES)
-    filled = zero_padded(weights[:, list(_TAPS)].astype(np.int8), blocks * _BYTES, len(_TAPS))
-    constants = zero_padded(np.vstack([bias, words]), 1 + len(words), blocks * _BYTES)
-    first, *factors = constants.reshape(-1, blocks, 4, 4)[..., [0, 2, 1, 3]].transpose(0, 1, 3, 2)
-    return joined_bytes(first, filled.reshape(blocks, _BYTES, -1).transpose(0, 2, 1), *factors)
-
-
-def _shifted_left(facts: KernelFacts) -> np.ndarray:
-    return facts.multipliers * np.array([[1], [-1]])[: len(facts.multipliers)]
+def _constants(facts: KernelFacts) -> np.ndarray:
+    """Return the biases, multipliers and shifts to the left, (2 or 3, O)."""
+    return np.vstack([facts.signed_bias, facts.multipliers * np.array([[1], [-1]])[: len(facts.multipliers)]])
 
 
 @form
@@ -73,8 +33,16 @@ class DotProducts(CoreForm):
     time, facts = 2.0, {"Vectors": 1}
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        pack = one_stream if facts.kernel == "fullyConnected" else pair_of_outputs_stream
-        return pack(facts.rows, facts.signed_bias, _shifted_left(facts))
+        """For every two outputs A and B: 16 weights of A, 16 of B, and so on; biases A, B, A, B; words in the same way. For one
+        pixel: for every four outputs their biases, then 16 weights of each in turn, words."""
+        count, constants = 4 if facts.kernel == "fullyConnected" else 2, _constants(facts)
+        outputs, inputs = (round_up(size, unit) for size, unit in zip(facts.rows.shape, (count, _BYTES), strict=True))
+        filled = zero_padded(facts.rows.astype(np.int8), outputs, inputs).reshape(-1, count, inputs // _BYTES, _BYTES)
+        vectors = filled.transpose(0, 2, 1, 3)
+        first, *words = zero_padded(constants, len(constants), outputs).reshape(len(constants), -1, count)
+        if count == 4:
+            return joined_bytes(first, vectors, *words)
+        return joined_bytes(vectors, *(np.tile(one, 2) for one in (first, *words)))
 
     def stack(self, facts: KernelFacts) -> int:
         """As the headers of `kernels/n2d2/mcu`: windows of four pixels, the bytes of one, a line of the padding, results, pointers to lines
@@ -106,7 +74,16 @@ class VectorsOfChannels(CoreForm):
         return "two weights of -128 may leave 16 bits" if wide else None
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
-        return channel_stream(facts.rows, facts.signed_bias, _shifted_left(facts))
+        """For every 16 channels: biases of channels 0, 4, 8, 12; 2, 6, ...; 1, 5, ...; 3, 7, ...; the nine taps in the order of
+        `_TAPS`; words as the biases. Eight channels stand twice, for two pixels."""
+        weights, constants = facts.rows[:, list(_TAPS)].astype(np.int8), _constants(facts)
+        if len(weights) == _BYTES // 2:
+            weights, constants = np.tile(weights, (2, 1)), np.tile(constants, 2)
+        channels = round_up(len(weights), _BYTES)
+        filled = zero_padded(weights, channels, len(_TAPS)).reshape(-1, _BYTES, len(_TAPS)).transpose(0, 2, 1)
+        constants = zero_padded(constants, len(constants), channels).reshape(len(constants), -1, 4, 4)
+        first, *words = constants[..., [0, 2, 1, 3]].transpose(0, 1, 3, 2)
+        return joined_bytes(first, filled, *words)
 
     def stack(self, facts: KernelFacts) -> int:
         """As the header of `kernels/n2d2/mcu`: three lines of 16 channels, or of all where these are little."""
@@ -116,12 +93,6 @@ class VectorsOfChannels(CoreForm):
         line = ((pixels - 1) * step + 3) * (_BYTES // 2 if two else _BYTES)
         whole = 3 * line * -(-channels // _BYTES)
         return 400 + (whole if whole <= _KEPT_LINES else 3 * line)
-
-
-def output_stream(weights: np.ndarray, bias: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """int8 bytes for weights (O, taps) and `words` (1 or 2, O): biases, words, the weights of all outputs for each tap."""
-    constants = np.concatenate([bias, *words])
-    return np.concatenate([word_bytes(constants), weights.T.astype(np.int8).reshape(-1)])
 
 
 @form
@@ -135,10 +106,12 @@ class VectorsOfOutputs(CoreForm):
         return facts.dense or not facts.one_multiplier
 
     def pack(self, facts: KernelFacts) -> np.ndarray:
+        """Return biases, words, then the weights of all outputs for each tap."""
         multipliers, *shifts = facts.multipliers
         rescale = facts.layer.node.rescale
         rounded = isinstance(rescale, DoublingRescale) and rescale.twice  # by an instruction that doubles
-        return output_stream(facts.rows, facts.bias, np.stack([multipliers * (2 - rounded), *shifts]))
+        constants = np.concatenate([facts.bias, multipliers * (2 - rounded), *shifts])
+        return np.concatenate([word_bytes(constants), facts.rows.T.astype(np.int8).reshape(-1)])
 
     def stack(self, facts: KernelFacts) -> int:
         """As `output_convolution.hpp`, `output_depthwise.hpp` and `output_fullyconnected.hpp`: windows of four pixels, a line of the padding,
