@@ -60,13 +60,14 @@ class OtherMemory:
     bytes: int
 
 
-_GROUP, _BIG_GROUP = 8, 14
-"""Layers of a source file, and those of a big network."""
+_GROUP, _BIG_GROUP, _SMALL_NETWORK = 8, 14, 5
+"""Layers of a source file, those of a big network, and those of a network whose layers one file holds."""
 
 
 def _groups(layers: list[LayerView], most: int, least: int) -> list[list[LayerView]]:
-    """Return the layers of each source file: at most `most` that follow each other, and `least` files for a small network."""
-    count = max(-(-len(layers) // most), min(least, len(layers)))
+    """Return the layers of each source file: at most `most` that follow each other, and `least` files unless the network is small.
+    Reading the headers takes as long as compiling a few layers."""
+    count = max(-(-len(layers) // most), least if len(layers) > _SMALL_NETWORK else 0)
     cuts = [i * len(layers) // count for i in range(count + 1)] if count else [0]
     return [layers[begin:end] for begin, end in pairwise(cuts)]
 
