@@ -26,6 +26,7 @@
 //   N2D2_FLOAT_VECTORS  float32 vector kernels
 //   N2D2_ISA_SPEED      speed-up of multiply-accumulates over portable code, to choose the number of threads
 //   N2D2_TILES          tile sizes that -DN2D2_TUNE tries (tuning.hpp)
+//   N2D2_ISA_ROW        these facts: FACT(name, type, speed, an X(...) for each tile size)
 //
 // Written by `python -m n2d2py.docs` from the table in n2d2py/contracts/cpp/isa.py.
 #pragma once
@@ -36,113 +37,70 @@
     defined(__linux__) && (defined(N2D2_EMULATED_AVX512VNNI) || \
      (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__)))
 #define N2D2_ISA 1
-#define N2D2_ISA_NAME "amx"
-#define N2D2_ISA_TAG Avx512Vnni
-#define N2D2_ISA_SPEED 16
-#define N2D2_TILES(X) X(0, 0, 0) X(6, 4, 8192) X(6, 4, 65536) X(8, 3, 24576) X(12, 2, 24576) X(12, 2, 65536) X(24, 1, 24576)
+#define N2D2_ISA_ROW(FACT, X) FACT("amx", Avx512Vnni, 16, X(0, 0, 0) X(6, 4, 8192) X(6, 4, 65536) X(8, 3, 24576) X(12, 2, 24576) X(12, 2, 65536) X(24, 1, 24576))
 #elif (defined(N2D2_EMULATED_AVX512VNNI) || \
      (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__)))
 #define N2D2_ISA 2
-#define N2D2_ISA_NAME "avx512vnni"
-#define N2D2_ISA_TAG Avx512Vnni
-#define N2D2_ISA_SPEED 16
-#define N2D2_TILES(X) X(0, 0, 0) X(6, 4, 8192) X(6, 4, 65536) X(8, 3, 24576) X(12, 2, 24576) X(12, 2, 65536) X(24, 1, 24576)
+#define N2D2_ISA_ROW(FACT, X) FACT("avx512vnni", Avx512Vnni, 16, X(0, 0, 0) X(6, 4, 8192) X(6, 4, 65536) X(8, 3, 24576) X(12, 2, 24576) X(12, 2, 65536) X(24, 1, 24576))
 #elif defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))
 #define N2D2_ISA 3
-#define N2D2_ISA_NAME "avxvnni"
-#define N2D2_ISA_TAG Avx2
-#define N2D2_ISA_SPEED 16
-#define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536) X(0, 0, 0)
+#define N2D2_ISA_ROW(FACT, X) FACT("avxvnni", Avx2, 16, X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536) X(0, 0, 0))
 #elif defined(__AVX2__) && defined(__x86_64__)
 #define N2D2_ISA 4
-#define N2D2_ISA_NAME "avx2"
-#define N2D2_ISA_TAG Avx2
-#define N2D2_ISA_SPEED 8
-#define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536) X(0, 0, 0)
+#define N2D2_ISA_ROW(FACT, X) FACT("avx2", Avx2, 8, X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536) X(0, 0, 0))
 #elif defined(__SSE4_1__) && defined(__x86_64__)
 #define N2D2_ISA 5
-#define N2D2_ISA_NAME "sse4"
-#define N2D2_ISA_TAG Sse41
-#define N2D2_ISA_SPEED 4
-#define N2D2_TILES(X) X(0, 0, 0) X(2, 1, 8192) X(2, 1, 65536) X(3, 1, 24576) X(1, 2, 24576)
+#define N2D2_ISA_ROW(FACT, X) FACT("sse4", Sse41, 4, X(0, 0, 0) X(2, 1, 8192) X(2, 1, 65536) X(3, 1, 24576) X(1, 2, 24576))
 #elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD) && \
     defined(__ARM_FEATURE_MATMUL_INT8) && \
     defined(__ARM_FEATURE_SVE_MATMUL_INT8) && defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS == 256
 #define N2D2_ISA 6
-#define N2D2_ISA_NAME "sve256"
-#define N2D2_ISA_TAG NeonDot
-#define N2D2_ISA_SPEED 8
-#define N2D2_TILES(X) X(0, 0, 0) X(8, 1, 8192) X(8, 1, 65536) X(6, 1, 24576) X(4, 1, 24576)
+#define N2D2_ISA_ROW(FACT, X) FACT("sve256", NeonDot, 8, X(0, 0, 0) X(8, 1, 8192) X(8, 1, 65536) X(6, 1, 24576) X(4, 1, 24576))
 #elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD) && \
     defined(__ARM_FEATURE_MATMUL_INT8)
 #define N2D2_ISA 7
-#define N2D2_ISA_NAME "neoni8mm"
-#define N2D2_ISA_TAG NeonDot
-#define N2D2_ISA_SPEED 8
-#define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(4, 1, 24576) X(2, 1, 24576)
+#define N2D2_ISA_ROW(FACT, X) FACT("neoni8mm", NeonDot, 8, X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(4, 1, 24576) X(2, 1, 24576))
 #elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
 #define N2D2_ISA 8
-#define N2D2_ISA_NAME "neondot"
-#define N2D2_ISA_TAG NeonDot
-#define N2D2_ISA_SPEED 8
-#define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(6, 1, 24576) X(3, 2, 24576)
+#define N2D2_ISA_ROW(FACT, X) FACT("neondot", NeonDot, 8, X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(6, 1, 24576) X(3, 2, 24576))
 #elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
 #define N2D2_ISA 9
-#define N2D2_ISA_NAME "neon"
-#define N2D2_ISA_TAG Neon
-#define N2D2_ISA_SPEED 8
-#define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576)
+#define N2D2_ISA_ROW(FACT, X) FACT("neon", Neon, 8, X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576))
 #elif defined(__riscv_v) && __riscv_xlen == 64 && defined(__riscv_v_intrinsic) && __riscv_v_intrinsic >= 11000
 #define N2D2_ISA 10
-#define N2D2_ISA_NAME "rvv64"
-#define N2D2_ISA_TAG Rvv64
-#define N2D2_ISA_SPEED 8
-#define N2D2_TILES(X) X(0, 0, 0) X(5, 4, 8192) X(5, 4, 65536) X(4, 2, 24576) X(5, 1, 24576)
+#define N2D2_ISA_ROW(FACT, X) FACT("rvv64", Rvv64, 8, X(0, 0, 0) X(5, 4, 8192) X(5, 4, 65536) X(4, 2, 24576) X(5, 1, 24576))
 #elif defined(__wasm_simd128__)
 #define N2D2_ISA 11
-#define N2D2_ISA_NAME "simd128"
-#define N2D2_ISA_TAG Simd128
-#define N2D2_ISA_SPEED 4
-#define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576)
+#define N2D2_ISA_ROW(FACT, X) FACT("simd128", Simd128, 4, X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576))
 #elif defined(__mips_msa) && defined(__MIPSEL__)
 #define N2D2_ISA 12
-#define N2D2_ISA_NAME "msa"
-#define N2D2_ISA_TAG Msa
-#define N2D2_ISA_SPEED 4
-#define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(5, 1, 65536) X(2, 1, 24576)
+#define N2D2_ISA_ROW(FACT, X) FACT("msa", Msa, 4, X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(5, 1, 65536) X(2, 1, 24576))
 #elif defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
 #define N2D2_ISA 13
-#define N2D2_ISA_NAME "mve"
-#define N2D2_ISA_TAG Mve
-#define N2D2_ISA_SPEED 4
-#define N2D2_TILES(X) X(0, 0, 0)
+#define N2D2_ISA_ROW(FACT, X) FACT("mve", Mve, 4, X(0, 0, 0))
 #elif defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)
 #define N2D2_ISA 14
-#define N2D2_ISA_NAME "dsp"
-#define N2D2_ISA_TAG Dsp
-#define N2D2_ISA_SPEED 2
-#define N2D2_TILES(X) X(0, 0, 0)
+#define N2D2_ISA_ROW(FACT, X) FACT("dsp", Dsp, 2, X(0, 0, 0))
 #elif defined(__riscv_vector) && __riscv_xlen == 32
 #define N2D2_ISA 15
-#define N2D2_ISA_NAME "rvv"
-#define N2D2_ISA_TAG Rvv
-#define N2D2_ISA_SPEED 4
-#define N2D2_TILES(X) X(0, 0, 0)
+#define N2D2_ISA_ROW(FACT, X) FACT("rvv", Rvv, 4, X(0, 0, 0))
 #elif defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector)
 #define N2D2_ISA 16
-#define N2D2_ISA_NAME "rvm"
-#define N2D2_ISA_TAG Rvm
-#define N2D2_ISA_SPEED 1
-#define N2D2_TILES(X) X(0, 0, 0)
+#define N2D2_ISA_ROW(FACT, X) FACT("rvm", Rvm, 1, X(0, 0, 0))
 #endif
 #endif
 #if !defined(N2D2_ISA)
 #define N2D2_ISA 0
-#define N2D2_ISA_NAME "portable"
-#define N2D2_ISA_TAG Portable
-#define N2D2_ISA_SPEED 8
-#define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576)
+#define N2D2_ISA_ROW(FACT, X) FACT("portable", Portable, 8, X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576))
 #endif
+
+#define N2D2_FACT_NAME(name, tag, speed, ...) name
+#define N2D2_FACT_TAG(name, tag, speed, ...) tag
+#define N2D2_FACT_SPEED(name, tag, speed, ...) speed
+#define N2D2_FACT_TILES(name, tag, speed, ...) __VA_ARGS__
+#define N2D2_ISA_NAME N2D2_ISA_ROW(N2D2_FACT_NAME, )
+#define N2D2_ISA_SPEED N2D2_ISA_ROW(N2D2_FACT_SPEED, )
+#define N2D2_TILES(X) N2D2_ISA_ROW(N2D2_FACT_TILES, X)
 
 #define N2D2_AMX (N2D2_ISA == 1)
 #define N2D2_AVX512VNNI (N2D2_ISA >= 1 && N2D2_ISA < 3)
@@ -180,7 +138,7 @@ struct Rvv {};
 struct Rvm {};
 struct RealVectors {};
 
-typedef N2D2_ISA_TAG Native;
+typedef N2D2_ISA_ROW(N2D2_FACT_TAG, ) Native;
 
 // Instruction set of float32 layers, whose kernels work with vectors of any width.
 #if N2D2_FLOAT_VECTORS

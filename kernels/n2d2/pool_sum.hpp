@@ -2,8 +2,8 @@
 //
 //   out[y][x][c] = Epilogue(largest in over the part of the window inside the input + other[y][x][c])
 //
-// Axes on which the pooled image, or `other`, has length 1 are repeated. A position outside the input never wins: a window
-// that has none is the lowest value. Types: floating point, or integers, whose sums are modulo 2^bits.
+// Axes on which the pooled image, or `other`, has length 1 are repeated. A position outside the input never wins, and every window has one
+// inside. Types: floating point, or integers, whose sums are modulo 2^bits.
 //
 // in, other, out: planes in HWC, output apart from the inputs. The innermost loop runs over channels. A line of the output
 // reads its lines of the input from left to right; the maxima of the columns that the next window has too are kept (one
@@ -92,20 +92,16 @@ struct PoolSum {
         OnePooledLine = int(Cfg::PooledHeight) != int(Output::Height),
         OnePooledColumn = int(Cfg::PooledWidth) != int(Output::Width),
         OneOtherLine = int(Other::Height) != int(Output::Height),
-        OneOtherColumn = int(Other::Width) != int(Output::Width),
-        // Every window has a position inside.
-        Inside = Cfg::PadTop < int(KH) && (Cfg::PooledHeight - 1) * Cfg::StrideHeight - Cfg::PadTop < int(H) &&  //
-                 Cfg::PadLeft < int(KW) && (Cfg::PooledWidth - 1) * SW - Cfg::PadLeft < int(W)
+        OneOtherColumn = int(Other::Width) != int(Output::Width)
     };
+    static_assert(Cfg::PadTop < int(KH) && (Cfg::PooledHeight - 1) * Cfg::StrideHeight - Cfg::PadTop < int(H) &&
+                      Cfg::PadLeft < int(KW) && (Cfg::PooledWidth - 1) * SW - Cfg::PadLeft < int(W),
+                  "every window has a position inside");
     static_assert((!int(OnePooledChannel) || int(Input::Channels) == 1) &&
                       (!int(OneOtherChannel) || int(Other::Channels) == 1) && (!int(OneOtherLine) || int(Other::Height) == 1) &&
                       (!int(OneOtherColumn) || int(Other::Width) == 1),
                   "operands have the shape of the output but for axes of length 1");
 
-    static N2D2_INLINE constexpr T lowest() {
-        return std::numeric_limits<T>::has_infinity ? static_cast<T>(-std::numeric_limits<T>::infinity()) :
-                                                      std::numeric_limits<T>::lowest();
-    }
     static N2D2_INLINE constexpr int nearest(int i, int size) { return i < 0 ? 0 : i < size ? i : size - 1; }
 
     template <int Count>
@@ -161,34 +157,10 @@ struct PoolSum {
         }
     }
 
-    // The same where a window may have no position inside.
-    template <int Count>
-    static N2D2_INLINE void parts(const unsigned char* in, int y, const T* others, int channel, T* to) {
-        const Span lines = Span::of((OnePooledLine ? 0 : y) * Cfg::StrideHeight - Cfg::PadTop, KH, H);
-        constexpr int width = Output::Width;
-        for (int x = 0; x < width; ++x) {
-            const Span columns = Span::of((OnePooledColumn ? 0 : x) * SW - Cfg::PadLeft, KW, W);
-            T best[Count];
-            for (int i = 0; i < Count; ++i)
-                best[i] = lowest();
-            for (int v = lines.begin; v < lines.end; ++v) {
-                const T* const row = line<Input>(in, v) + (OnePooledChannel ? 0 : channel);
-                for (int u = columns.begin; u < columns.end; ++u)
-                    for (int i = 0; i < Count; ++i)
-                        best[i] = higher(best[i], row[u * Input::Stride + (OnePooledChannel ? 0 : i)]);
-            }
-            finish<Count>(best, others + (OneOtherColumn ? 0 : x) * Other::Stride, channel, to + x * Output::Stride, false);
-        }
-    }
-
     // Count channels of a line of the output, from `channel`.
     template <int Count>
     static N2D2_INLINE void tile(const unsigned char* in, const unsigned char* more, int y, int channel, T* to) {
         const T* const others = line<Other>(more, OneOtherLine ? 0 : y) + (OneOtherChannel ? 0 : channel);
-        if (!Inside) {
-            parts<Count>(in, y, others, channel, to + channel);
-            return;
-        }
         const T* rows[KH];
         for (int v = 0; v < KH; ++v)
             rows[v] = line<Input>(in, nearest((OnePooledLine ? 0 : y) * Cfg::StrideHeight - Cfg::PadTop + v, H)) +

@@ -59,6 +59,8 @@ def _replacement(pool: Node, total: Node) -> Op | str:
         return f"{total.name} does not add one other tensor"
     if min(pool.op.pads) < 0:
         return "it crops"
+    if any(pad >= size for pad, size in zip(pool.op.pads, 2 * pool.op.kernel, strict=True)):
+        return "its padding is as wide as its windows"
     return PoolSum(pool.op.kernel, pool.op.stride, pool.op.pads)
 
 

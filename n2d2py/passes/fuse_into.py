@@ -28,7 +28,6 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators import Activation, Affine, BatchNorm, Conv, Deconv, ElemWise, Fc, Padding, Pool, divisor_tensor
 from n2d2py.operators.linear import cast_like, gain_and_shift, nonnegative_tensors, scale_outputs
 from n2d2py.operators.reshape import MemoryView, Reshape, Transpose
-from n2d2py.operators.signs import nonnegative_tensors
 from n2d2py.passes.base import Done, Outcome, drop, is_plain, reason_to_keep, rewrite
 
 # ---- activations --------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from n2d2py.arithmetic.histogram import CLIPPING_MODES
-from n2d2py.arithmetic.thresholds import CLIPPING_MODES
 from n2d2py.files import json_text, write_text
 from n2d2py.memory.format import write_memory_files
 from n2d2py.report.bits import bits_csv, bits_text, draw_front, packing_text

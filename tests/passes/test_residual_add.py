@@ -146,6 +146,7 @@ def test_a_pool_and_a_sum_are_one_layer(build, run, inputs):
     [
         {"pool": Pool("Average", (2, 3), (1, 2), (0, 1, 1, 0))},
         {"pool": Pool("Max", (2, 3), (1, 2), (0, -1, 1, 0))},
+        {"pool": Pool("Max", (2, 3), (1, 5), (0, 1, 1, 3))},
         {"total": ElemWise("Max")},
         {"total": ElemWise("Sum", (1.0, 2.0))},
         {"total": ElemWise("Sum", (1.0, 1.0), (0.0, 0.5))},

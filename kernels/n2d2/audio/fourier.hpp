@@ -25,11 +25,11 @@ N2D2_INLINE std::uint32_t audioWord(AudioNumber x) { return x; }
         __asm__(instruction " %0, %1, %2" : "=r"(made) : "r"(a), "r"(b)); \
         return made;                                                      \
     }
-#define N2D2_AUDIO_SUMS(name, instruction)                                              \
-    N2D2_INLINE std::uint32_t name(std::uint32_t a, std::uint32_t b, std::uint32_t c) { \
-        std::uint32_t made;                                                             \
-        __asm__(instruction " %0, %1, %2, %3" : "=r"(made) : "r"(a), "r"(b), "r"(c));   \
-        return made;                                                                    \
+#define N2D2_AUDIO_SUMS(Word, name, instruction)                                      \
+    N2D2_INLINE Word name(Word a, Word b, Word c) {                                   \
+        Word made;                                                                    \
+        __asm__(instruction " %0, %1, %2, %3" : "=r"(made) : "r"(a), "r"(b), "r"(c)); \
+        return made;                                                                  \
     }
 N2D2_AUDIO_PAIRS(audioAdd, "sadd16")
 N2D2_AUDIO_PAIRS(audioSubtract, "ssub16")
@@ -40,11 +40,13 @@ N2D2_AUDIO_PAIRS(audioHalfDifference, "shsub16")
 N2D2_AUDIO_PAIRS(audioPacked, "pkhbt")
 N2D2_AUDIO_PAIRS(audioRealProduct, "smulbb")
 N2D2_AUDIO_PAIRS(audioImaginaryProduct, "smultt")
-N2D2_AUDIO_SUMS(audioRealSum, "smlabb")
-N2D2_AUDIO_SUMS(audioImaginarySum, "smlatt")
-N2D2_AUDIO_SUMS(audioDot, "smlad")
-N2D2_AUDIO_SUMS(audioCross, "smlsdx")
-N2D2_AUDIO_SUMS(audioSwapped, "smladx")
+N2D2_AUDIO_SUMS(std::uint32_t, audioRealSum, "smlabb")
+N2D2_AUDIO_SUMS(std::uint32_t, audioImaginarySum, "smlatt")
+N2D2_AUDIO_SUMS(std::uint32_t, audioDot, "smlad")
+N2D2_AUDIO_SUMS(std::uint32_t, audioCross, "smlsdx")
+N2D2_AUDIO_SUMS(std::uint32_t, audioSwapped, "smladx")
+N2D2_AUDIO_SUMS(std::int32_t, audioAddProduct, "smlawb")
+N2D2_AUDIO_SUMS(std::int32_t, audioHighSum, "smmlar")
 #undef N2D2_AUDIO_PAIRS
 #undef N2D2_AUDIO_SUMS
 
@@ -81,20 +83,6 @@ N2D2_INLINE std::uint32_t audioUpper(std::uint32_t real, std::uint32_t imaginary
 
 N2D2_INLINE void audioAddSquares(std::uint64_t& sum, std::uint32_t x) {
     __asm__("smlald %Q0, %R0, %1, %1" : "+r"(sum) : "r"(x));
-}
-
-// a b / 2^16, rounded down, and c; b has 16 bits.
-N2D2_INLINE std::int32_t audioAddProduct(std::int32_t a, std::int32_t b, std::int32_t c) {
-    std::int32_t made;
-    __asm__("smlawb %0, %1, %2, %3" : "=r"(made) : "r"(a), "r"(b), "r"(c));
-    return made;
-}
-
-// a b / 2^32, rounded to nearest, and c.
-N2D2_INLINE std::int32_t audioHighSum(std::int32_t a, std::int32_t b, std::int32_t c) {
-    std::int32_t made;
-    __asm__("smmlar %0, %1, %2, %3" : "=r"(made) : "r"(a), "r"(b), "r"(c));
-    return made;
 }
 
 N2D2_INLINE std::uint32_t audioMagnitudes(std::uint32_t x) {
@@ -175,9 +163,11 @@ N2D2_INLINE AudioNumber audioUpper(std::uint32_t real, std::uint32_t imaginary) 
     return {static_cast<std::int32_t>(real << (16 - Low)) >> 16, static_cast<std::int32_t>(imaginary) >> 16};
 }
 N2D2_INLINE void audioAddSquares(std::uint64_t& sum, AudioNumber x) { sum += audioDot(x, x, 0); }
+// a b / 2^16, rounded down, and c; b has 16 bits.
 N2D2_INLINE std::int32_t audioAddProduct(std::int32_t a, std::int32_t b, std::int32_t c) {
     return static_cast<std::int32_t>((std::int64_t{a} * b) >> 16) + c;
 }
+// a b / 2^32, rounded to nearest, and c.
 N2D2_INLINE std::int32_t audioHighSum(std::int32_t a, std::int32_t b, std::int32_t c) {
     return static_cast<std::int32_t>((std::int64_t{a} * b + (std::int64_t{1} << 31)) >> 32) + c;
 }
@@ -294,18 +284,24 @@ struct AudioTransforms {
     }
 };
 
-template <class Cfg>
-struct AudioTransforms<Cfg, 4> {
+// That of four or of two numbers.
+template <class Cfg, int Count>
+struct AudioFirstTransforms {
     template <class Frame>
     static N2D2_NOINLINE void run(std::uint32_t* words, Frame& frame) {
-        const int quarter = Cfg::Size / 8;
+        const int part = Cfg::Size / 2 / Count;
         typename Frame::Numbers numbers = frame.begin();
         std::uint32_t* const end = words + Cfg::Size / 2;
-        for (int place = 0; words != end; words += 4, place = audioReversedNext<audioLog2(quarter)>(place)) {
+        for (int place = 0; words != end; words += Count, place = audioReversedNext<audioLog2(part)>(place)) {
             numbers.begin(place);
-            AudioNumber a = numbers.template at<0, 4>(), c = numbers.template at<2 * quarter, 4>(),
-                        b = numbers.template at<quarter, 4>(), d = numbers.template at<3 * quarter, 4>();
+            AudioNumber a = numbers.template at<0, Count>(), c = numbers.template at<Count / 2 * part, Count>(),
+                        b = Count == 4 ? numbers.template at<part, Count>() : a,
+                        d = Count == 4 ? numbers.template at<3 * part, Count>() : c;
             audioSumAndDifference<false>(a, c);
+            if (Count == 2) {
+                audioStorePair<0>(words, audioWord(a), audioWord(c));
+                continue;
+            }
             audioSumAndDifference<false>(b, d);
             audioStorePair<0>(words, audioWord(audioAdd(a, b)), audioWord(audioSubtractTurned(c, d)));
             audioStorePair<2>(words, audioWord(audioSubtract(a, b)), audioWord(audioAddTurned(c, d)));
@@ -313,23 +309,10 @@ struct AudioTransforms<Cfg, 4> {
         frame.end(numbers);
     }
 };
-
 template <class Cfg>
-struct AudioTransforms<Cfg, 2> {
-    template <class Frame>
-    static N2D2_NOINLINE void run(std::uint32_t* words, Frame& frame) {
-        const int half = Cfg::Size / 4;
-        typename Frame::Numbers numbers = frame.begin();
-        std::uint32_t* const end = words + Cfg::Size / 2;
-        for (int place = 0; words != end; words += 2, place = audioReversedNext<audioLog2(half)>(place)) {
-            numbers.begin(place);
-            AudioNumber a = numbers.template at<0, 2>(), b = numbers.template at<half, 2>();
-            audioSumAndDifference<false>(a, b);
-            audioStorePair<0>(words, audioWord(a), audioWord(b));
-        }
-        frame.end(numbers);
-    }
-};
+struct AudioTransforms<Cfg, 4> : AudioFirstTransforms<Cfg, 4> {};
+template <class Cfg>
+struct AudioTransforms<Cfg, 2> : AudioFirstTransforms<Cfg, 2> {};
 
 // Powers of the real transform, in the place of that of the pairs; that of bin 0 is left out.
 template <class Cfg, bool Adapts>

@@ -32,51 +32,43 @@ struct FrameAxis {
     std::int32_t start, size, target, first;
 };
 
-// The source pixels [begin, end] of the output position that `place` was told, and their weights.
-struct FrameNearest {
+// The source pixels [begin, end] of the output position that `place` was told; their weights are at(source).
+struct FramePixels {
     enum : bool { Overlaps = false };
     std::int32_t begin, end;
 
-    N2D2_INLINE explicit FrameNearest(const FrameAxis& axis) : begin(0), end(0), axis_(axis) {}
-    N2D2_INLINE void place(int position) { begin = end = (2 * (axis_.first + position) + 1) * axis_.size / (2 * axis_.target); }
-    N2D2_INLINE std::uint32_t at(int) const { return 1; }
+    N2D2_INLINE explicit FramePixels(const FrameAxis& axis) : begin(0), end(0), axis_(axis), position_(0) {}
 
-private:
+protected:
     FrameAxis axis_;
+    std::int32_t position_;
 };
 
-struct FrameArea {
-    enum : bool { Overlaps = false };
-    std::int32_t begin, end;
+struct FrameNearest : FramePixels {
+    using FramePixels::FramePixels;
+    N2D2_INLINE void place(int position) { begin = end = (2 * (axis_.first + position) + 1) * axis_.size / (2 * axis_.target); }
+    N2D2_INLINE std::uint32_t at(int) const { return 1; }
+};
 
-    N2D2_INLINE explicit FrameArea(const FrameAxis& axis) : begin(0), end(0), axis_(axis), low_(0) {}
+struct FrameArea : FramePixels {
+    using FramePixels::FramePixels;
     N2D2_INLINE void place(int position) {
-        low_ = (axis_.first + position) * axis_.size;
-        begin = low_ / axis_.target;
-        end = (low_ + axis_.size - 1) / axis_.target;
+        position_ = (axis_.first + position) * axis_.size;
+        begin = position_ / axis_.target;
+        end = (position_ + axis_.size - 1) / axis_.target;
     }
     N2D2_INLINE std::uint32_t at(int source) const {
-        const std::int32_t low = source * axis_.target, high = low + axis_.target, stop = low_ + axis_.size;
-        return static_cast<std::uint32_t>((high < stop ? high : stop) - (low > low_ ? low : low_));
+        const std::int32_t low = source * axis_.target, high = low + axis_.target, stop = position_ + axis_.size;
+        return static_cast<std::uint32_t>((high < stop ? high : stop) - (low > position_ ? low : position_));
     }
-
-private:
-    FrameAxis axis_;
-    std::int32_t low_;
 };
 
 template <bool Antialias>
-struct FrameTriangle {
+struct FrameTriangle : FramePixels {
     enum : bool { Overlaps = Antialias };
-    std::int32_t begin, end;
 
     N2D2_INLINE explicit FrameTriangle(const FrameAxis& axis)
-        : begin(0),
-          end(0),
-          axis_(axis),
-          centre_(0),
-          half_(2 * (Antialias && axis.size > axis.target ? axis.size : axis.target)),
-          shift_(0) {
+        : FramePixels(axis), half_(2 * (Antialias && axis.size > axis.target ? axis.size : axis.target)), shift_(0) {
         std::uint32_t most = static_cast<std::uint32_t>(half_) * static_cast<std::uint32_t>(half_) /
                                  static_cast<std::uint32_t>(2 * axis.target) +
                              static_cast<std::uint32_t>(half_);
@@ -85,19 +77,18 @@ struct FrameTriangle {
     }
     N2D2_INLINE void place(int position) {
         const std::int32_t pixel = 2 * axis_.target;
-        centre_ = (2 * (axis_.first + position) + 1) * axis_.size;
-        const std::int32_t low = centre_ - half_ - axis_.target, high = (centre_ + half_ - axis_.target - 1) / pixel;
+        position_ = (2 * (axis_.first + position) + 1) * axis_.size;
+        const std::int32_t low = position_ - half_ - axis_.target, high = (position_ + half_ - axis_.target - 1) / pixel;
         begin = low < 0 ? 0 : low / pixel + 1;
         end = high < axis_.size ? high : axis_.size - 1;
     }
     N2D2_INLINE std::uint32_t at(int source) const {
-        const std::int32_t distance = (2 * source + 1) * axis_.target - centre_;
+        const std::int32_t distance = (2 * source + 1) * axis_.target - position_;
         return static_cast<std::uint32_t>(half_ - (distance < 0 ? -distance : distance)) >> shift_;
     }
 
 private:
-    FrameAxis axis_;
-    std::int32_t centre_, half_;
+    std::int32_t half_;
     int shift_;
 };
 

@@ -7,46 +7,33 @@
 namespace n2d2 {
 namespace mve {
 
-// out[i] = clamp(zero + ((sums[i] * multiplier + 2^31) >> 32)), with a multiplier for each sum or one for all.
+// out[i] = clamp(zero + ((sums[i] * multiplier + 2^31) >> 32)), with a multiplier for each sum, that `next` loads, or one for all, that `all`
+// loads.
+#define N2D2_MVE_REQUANTIZE(all, next)                                                                             \
+    __asm__ volatile(all                                                                                           \
+                     "vdup.32   q2, %[low]\n\t"                                                                    \
+                     "vdup.32   q3, %[high]\n\t"                                                                   \
+                     "dlstp.32  lr, %[count]\n"                                                                    \
+                     "1:\n\t"                                                                                      \
+                     "vldrw.32  q0, [%[sums]], #16\n\t" next                                                       \
+                     "vrmulh.s32 q0, q0, q1\n\t"                                                                   \
+                     "vadd.i32  q0, q0, %[zero]\n\t"                                                               \
+                     "vmax.s32  q0, q0, q2\n\t"                                                                    \
+                     "vmin.s32  q0, q0, q3\n\t"                                                                    \
+                     "vstrb.32  q0, [%[out]], #4\n\t"                                                              \
+                     "letp      lr, 1b"                                                                            \
+                     : [sums] "+r"(sums), [multipliers] "+r"(multipliers), [out] "+r"(out)                         \
+                     : [count] "r"(count), [zero] "r"(stored.zero), [low] "r"(stored.low), [high] "r"(stored.high) \
+                     : "lr", "q0", "q1", "q2", "q3", "memory")
 template <int = 0>
 N2D2_MCU_FAST void requantize(const std::int32_t* sums, const std::int32_t* multipliers, bool varying, const Results& stored,
                               int count, unsigned char* out) {
     if (varying)
-        __asm__ volatile(
-            "vdup.32   q2, %[low]\n\t"
-            "vdup.32   q3, %[high]\n\t"
-            "dlstp.32  lr, %[count]\n"
-            "1:\n\t"
-            "vldrw.32  q0, [%[sums]], #16\n\t"
-            "vldrw.32  q1, [%[multipliers]], #16\n\t"
-            "vrmulh.s32 q0, q0, q1\n\t"
-            "vadd.i32  q0, q0, %[zero]\n\t"
-            "vmax.s32  q0, q0, q2\n\t"
-            "vmin.s32  q0, q0, q3\n\t"
-            "vstrb.32  q0, [%[out]], #4\n\t"
-            "letp      lr, 1b"
-            : [sums] "+r"(sums), [multipliers] "+r"(multipliers), [out] "+r"(out)
-            : [count] "r"(count), [zero] "r"(stored.zero), [low] "r"(stored.low), [high] "r"(stored.high)
-            : "lr", "q0", "q1", "q2", "q3", "memory");
+        N2D2_MVE_REQUANTIZE("", "vldrw.32  q1, [%[multipliers]], #16\n\t");
     else
-        __asm__ volatile(
-            "vdup.32   q1, %[multiplier]\n\t"
-            "vdup.32   q2, %[low]\n\t"
-            "vdup.32   q3, %[high]\n\t"
-            "dlstp.32  lr, %[count]\n"
-            "1:\n\t"
-            "vldrw.32  q0, [%[sums]], #16\n\t"
-            "vrmulh.s32 q0, q0, q1\n\t"
-            "vadd.i32  q0, q0, %[zero]\n\t"
-            "vmax.s32  q0, q0, q2\n\t"
-            "vmin.s32  q0, q0, q3\n\t"
-            "vstrb.32  q0, [%[out]], #4\n\t"
-            "letp      lr, 1b"
-            : [sums] "+r"(sums), [out] "+r"(out)
-            : [count] "r"(count), [multiplier] "r"(*multipliers), [zero] "r"(stored.zero), [low] "r"(stored.low),
-              [high] "r"(stored.high)
-            : "lr", "q0", "q1", "q2", "q3", "memory");
+        N2D2_MVE_REQUANTIZE("ldr lr, [%[multipliers]]\n\tvdup.32   q1, lr\n\t", "");
 }
+#undef N2D2_MVE_REQUANTIZE
 
 template <class Epilogue, bool Varying, bool Fits = lanes::Words<Epilogue>::value>
 struct Run : PortableRun<Epilogue, Varying> {};

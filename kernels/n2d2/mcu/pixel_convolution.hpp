@@ -103,18 +103,11 @@ struct Buffers {
 };
 
 // `Pixels`: at a time.
-template <bool Signed, int Pixels, int Rounding>
+template <bool Signed, int Pixels, int Rounding, bool Low>
 N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
-                               const std::uint32_t* stream, const Buffers& buffers, int begin, int end) {
+                               const std::int8_t* stream, const Buffers& buffers, int begin, int end) {
     const int wide = s.outputs + s.outputs % 2, inputs = Pixels / 2 * s.inputs;
-    Work work;
-    work.window = buffers.window;
-    work.end = buffers.window + inputs;
-    work.stream = stream;
-    work.outputs = wide;
-    work.round = 1 + 2 * (stored.zero - stored.high);
-    work.range = stored.high - stored.low;
-    work.low = stored.low;
+    unsigned char* to[Pixels];
     std::memset(buffers.padded, s.padding, static_cast<std::size_t>(s.kernelWidth * s.channels));
     for (int i = Pixels / 2 * s.kernelHeight * s.kernelWidth * s.channels; i < inputs; ++i)
         buffers.window[i] = 0;
@@ -123,8 +116,8 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
     while (walk.next(places)) {
         gather<Signed, Pixels>(s, places, buffers.padded, buffers.window);
         N2D2_UNROLL_FOR(j, Pixels)
-            work.out[j] = buffers.results ? buffers.results + j * wide : places[j].out;
-        Pixels == 6 ? Kernels<Rounding>::template sixPixels<>(&work) : Kernels<Rounding>::template fourPixels<>(&work);
+            to[j] = buffers.results ? buffers.results + j * wide : places[j].out;
+        products<Rounding, Pixels, Low>(buffers.window, buffers.window + inputs, stream, wide, stored, to);
         if (buffers.results)
             for (int j = 0; j < Pixels; ++j)
                 std::memcpy(places[j].out, buffers.results + j * wide, static_cast<std::size_t>(s.outputs));
@@ -155,8 +148,8 @@ struct PixelConvolution<Cfg, typename Exists<Cfg::Pixels>::Type> {
         unsigned char padded[int(Cfg::KernelWidth) * C], results[O % 2 ? Pixels * (O + 1) : 1];
         const unsigned char* lines[Pixels * Cfg::KernelHeight];
         const pixels::Buffers buffers = {window, padded, O % 2 ? results : nullptr, lines};
-        pixels::convolution<std::numeric_limits<typename Input::Type>::is_signed, Pixels, Cfg::Rounding>(
-            shape, stored, in, out, elementsOf<std::uint32_t>(weights), buffers, rows.begin, rows.end);
+        pixels::convolution<std::numeric_limits<typename Input::Type>::is_signed, Pixels, Cfg::Rounding, Cfg::VectorLow != 0>(
+            shape, stored, in, out, elementsOf<std::int8_t>(weights), buffers, rows.begin, rows.end);
     }
 };
 

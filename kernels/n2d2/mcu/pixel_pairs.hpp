@@ -1,16 +1,15 @@
 // Products of bytes for RV32IM: two pixels in a word, so that one MUL gives two products; four or six pixels and two outputs at a time.
 //
 // A word x0 + 2^16 * x1 of the inputs of two pixels times a weight is x0 w + 2^16 * x1 w. Sums of a few taps fit 16 bits each, which the
-// exporter has proved from the weights (|x| <= 128; unsigned inputs are taken 128 lower, which the bias makes up for). A group starts at
-// 2^15 in both halves, so that neither is negative; then
+// exporter has proved from the weights (|x| <= 128; unsigned inputs are taken 128 lower, which the bias makes up for). For each group
 //
-//   high += group >> 16        the sum of the second pixel
-//   total += group             modulo 2^32: first + 2^16 * second
+//   high += (group + 2^15) >> 16     the sum of the second pixel
+//   total += group                   modulo 2^32: first + 2^16 * second
 //
 // and first = total - 2^16 * high at the end. A group has eight taps, or four or two where the weights are too large for more. Constants of
 // two outputs are one stream, in words:
 //
-//   both biases less 2^15 for each group;  for every ten groups their sizes, three bits each from the highest ones on (4: four
+//   both biases;  for every ten groups their sizes, three bits each from the highest ones on (4: four
 //   taps, 2: eight, 1: two, 0: no more), and bytes of weights (A, B);  both multipliers, doubled
 //
 // q = clamp(zero + ((sum * m + 2^31) >> 32)) is (mulhsu(sum, 2 m) + 1 + 2 zero) >> 1. Where sums are doubled (lanes::Rounding), 2 m of both
@@ -26,329 +25,139 @@ namespace pixels {
 
 using lanes::Results;
 
-// The arguments of the assembly, which knows the offsets.
-struct Work {
-    const std::uint32_t* window;  // 0: pixels (0, 1), (2, 3) and so on of each tap
-    const std::uint32_t* stream;  // 4
-    const std::uint32_t* end;     // 8: of the window, an even number of taps behind its beginning
-    std::int32_t outputs;         // 12: a multiple of two
-    std::int32_t round;           // 16: 1 + 2 * (zero - high)
-    std::int32_t range, low;      // 20: high - low; 24
-    unsigned char* out[6];        // 28: results of each pixel
+// The sign of x in all bits; hidden, so that the compiler does not make a jump of it.
+N2D2_INLINE std::int32_t signOf(std::int32_t x) {
+    std::int32_t sign = x >> 31;
+    __asm__("" : "+r"(sign));
+    return sign;
+}
+
+// The rescale of the sums of an output, and its limits.
+template <int Rounding, bool Low>
+struct Scale {
+    const std::uint32_t multiplier;
+    const std::int32_t addend, shift, range, low;
+
+    // `from`: the constants of an output, `apart` words from one to the next.
+    N2D2_INLINE Scale(const std::int32_t* from, int apart, const Results& stored)
+        : multiplier(static_cast<std::uint32_t>(from[0])),
+          addend(Rounding == int(lanes::HighWord) ? 1 + 2 * (stored.zero - stored.high) : from[apart]),
+          shift(Rounding == int(lanes::HighWord) ? 1 : from[2 * apart]),
+          range(stored.high - stored.low),
+          low(stored.low) {}
+
+    N2D2_INLINE unsigned char of(std::uint32_t sum) const {
+        constexpr bool twice = Rounding == int(lanes::Twice) || Rounding == int(lanes::TwiceSigned);
+        const std::int64_t product = static_cast<std::int64_t>(static_cast<std::int32_t>(twice ? sum << 1 : sum)) * multiplier;
+        std::int32_t x = static_cast<std::int32_t>(product >> 32);
+        if (Rounding == int(lanes::TwiceSigned))
+            x += 2 * signOf(x + 1);
+        x = (x + addend) >> shift;
+        x = (x & signOf(x)) + range;
+        return static_cast<unsigned char>((static_cast<std::uint32_t>(x) << (signOf(x) & 31)) +
+                                          (Low ? static_cast<std::uint32_t>(low) : 0));
+    }
 };
 
-// clang-format off
-// The registers of the caller, at the end of the stack: stored (sw) or loaded (lw).
-#define N2D2_PIXELS_REGISTERS(move) \
-    move " ra, 0(sp)\n\t"           \
-    N2D2_ASM_EACH("0,1,2,3,4,5,6,7,8,9,10,11", move " s\\x, 4+4*\\x(sp)")
-#define N2D2_PIXELS_SAVE "addi sp, sp, -64\n\t" N2D2_PIXELS_REGISTERS("sw")
-#define N2D2_PIXELS_UNSAVE N2D2_PIXELS_REGISTERS("lw")
-#define N2D2_PIXELS_RESTORE N2D2_PIXELS_UNSAVE "addi sp, sp, 64\n\t" "ret\n"
+// Numbers of two outputs, A and B, for each pair of pixels; four pixels have no third one. By name: at -O2 arrays would be in memory.
+template <int Pixels>
+struct Pairs {
+    std::uint32_t a0, a1, a2, b0, b1, b2;
 
-#define N2D2_PIXELS_PRODUCTS(tap)   \
-    "lw   a6, 8*" #tap "(a2)\n\t"   \
-    "lw   a7, 8*" #tap "+4(a2)\n\t" \
-    "lb   t0, 2*" #tap "(a1)\n\t"   \
-    "lb   t1, 2*" #tap "+1(a1)\n\t" \
-    "mul  t2, a6, t0\n\t"           \
-    "mul  t3, a7, t0\n\t"           \
-    "mul  t6, a6, t1\n\t"           \
-    "mul  t0, a7, t1\n\t"
+    N2D2_INLINE Pairs(std::uint32_t a, std::uint32_t b) : a0(a), a1(a), a2(a), b0(b), b1(b), b2(b) {}
+    // Adds the products of a tap. Loads stay in the step that uses them, so that sums stay in registers.
+    N2D2_INLINE void add(const std::uint32_t* window, const std::int8_t* weights) {
+        const std::uint32_t x = window[0], y = window[1], z = Pixels == 6 ? window[2] : 0;
+        addProducts(x, y, z, static_cast<std::uint32_t>(weights[0]), a0, a1, a2);
+        addProducts(x, y, z, static_cast<std::uint32_t>(weights[1]), b0, b1, b2);
+    }
+    static N2D2_INLINE void addProducts(std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t weight,
+                                        std::uint32_t& first, std::uint32_t& second, std::uint32_t& third) {
+        first += x * weight, second += y * weight, third += z * weight;
+        if (Pixels == 6)
+            __asm__ volatile("" : "+r"(first), "+r"(second), "+r"(third) : : "memory");
+        else
+            __asm__ volatile("" : "+r"(first), "+r"(second) : : "memory");
+    }
+    N2D2_INLINE void add(const Pairs& sums) {
+        a0 += sums.a0, a1 += sums.a1, a2 += sums.a2;
+        b0 += sums.b0, b1 += sums.b1, b2 += sums.b2;
+    }
+    // The second pixel of each pair.
+    N2D2_INLINE void addUpper(const Pairs& sums) {
+        std::uint32_t half = 0x8000u;
+        __asm__ volatile("" : "+r"(half));  // takes no register before
+        const auto upper = [half](std::uint32_t both) N2D2_INLINE_LAMBDA {
+            return static_cast<std::uint32_t>(static_cast<std::int32_t>(both + half) >> 16);
+        };
+        a0 += upper(sums.a0), a1 += upper(sums.a1), a2 += upper(sums.a2);
+        b0 += upper(sums.b0), b1 += upper(sums.b1), b2 += upper(sums.b2);
+    }
+};
 
-// The first tap of a group.
-#define N2D2_PIXELS_FIRST(tap)  \
-    N2D2_PIXELS_PRODUCTS(tap)   \
-    "add  s0, t2, a5\n\t"       \
-    "add  s1, t3, a5\n\t"       \
-    "add  s2, t6, a5\n\t"       \
-    "add  s3, t0, a5\n\t"
+// The sums of a window: modulo 2^32 those of both pixels of a pair, and those of the second one.
+template <int Pixels>
+struct WindowSums {
+    const std::uint32_t* window;
+    const std::int8_t* stream;
+    Pairs<Pixels> total, high;
 
-#define N2D2_PIXELS_STEP(tap)   \
-    N2D2_PIXELS_PRODUCTS(tap)   \
-    "add  s0, s0, t2\n\t"       \
-    "add  s1, s1, t3\n\t"       \
-    "add  s2, s2, t6\n\t"       \
-    "add  s3, s3, t0\n\t"
+    N2D2_INLINE WindowSums(const std::uint32_t* begin, const std::int8_t* weights, std::uint32_t a, std::uint32_t b)
+        : window(begin), stream(weights), total(a * 0x10001u, b * 0x10001u), high(a, b) {}
+    template <int Taps>
+    N2D2_INLINE void group() {
+        Pairs<Pixels> sums(0, 0);
+        N2D2_UNROLL_FOR(tap, Taps)
+            sums.add(window + Pixels / 2 * tap, stream + 2 * tap);
+        high.addUpper(sums);
+        total.add(sums);
+        window += Pixels / 2 * Taps;
+        stream += 2 * Taps;
+    }
+    N2D2_INLINE void add(const std::uint32_t* end) {
+        while (window != end) {
+            std::uint32_t sizes = *elementsOf<std::uint32_t>(stream);
+            for (stream += 4;; sizes <<= 3) {
+                if (static_cast<std::int32_t>(sizes) < 0)
+                    group<4>();
+                else if (static_cast<std::int32_t>(sizes << 1) < 0)
+                    group<8>();
+                else if (sizes != 0)
+                    group<2>();
+                else
+                    break;
+            }
+        }
+    }
+};
 
-#define N2D2_PIXELS_GROUP                           \
-    N2D2_ASM_EACH("0,1,2,3", "srli t\\x, s\\x, 16") \
-    "add  s4, s4, s0\n\t"                           \
-    "add  s5, s5, s1\n\t"                           \
-    "add  s6, s6, s2\n\t"                           \
-    "add  s7, s7, s3\n\t"                           \
-    "add  s8, s8, t0\n\t"                           \
-    "add  s9, s9, t1\n\t"                           \
-    "add  s10, s10, t2\n\t"                         \
-    "add  s11, s11, t3\n\t"
-
-// The byte of x - low, clamped, from x - high.
-#define N2D2_PIXELS_CLAMP(x, t, range)  \
-    "srai " t ", " x ", 31\n\t"         \
-    "and  " x ", " x ", " t "\n\t"      \
-    "add  " x ", " x ", " range "\n\t"  \
-    "srai " t ", " x ", 31\n\t"         \
-    "sll  " x ", " x ", " t "\n\t"
-
-// Sums times m: the high word, or doubled.
-#define N2D2_PIXELS_HIGH(x, m, t, round, by)    \
-    "mulhsu " x ", " x ", " m "\n\t"            \
-    "add  " x ", " x ", " round "\n\t"          \
-    "srai " x ", " x ", 1\n\t"
-#define N2D2_PIXELS_ONCE(x, m, t, round, by)    \
-    "mulhsu " x ", " x ", " m "\n\t"            \
-    "add  " x ", " x ", " round "\n\t"          \
-    "sra  " x ", " x ", " by "\n\t"
-#define N2D2_PIXELS_TWICE(x, m, t, round, by)   \
-    "slli " x ", " x ", 1\n\t"                  \
-    N2D2_PIXELS_ONCE(x, m, t, round, by)
-#define N2D2_PIXELS_TWICE_SIGNED(x, m, t, round, by)    \
-    "slli " x ", " x ", 1\n\t"                          \
-    "mulhsu " x ", " x ", " m "\n\t"                    \
-    "addi " t ", " x ", 1\n\t"                          \
-    "srai " t ", " t ", 31\n\t"                         \
-    "add  " x ", " x ", " t "\n\t"                      \
-    "add  " x ", " x ", " t "\n\t"                      \
-    "add  " x ", " x ", " round "\n\t"                  \
-    "sra  " x ", " x ", " by "\n\t"
-
-// The constants of outputs A and B: the addend of high words is that of the layer.
-#define N2D2_PIXELS_HIGH_A(m, round, by, work) "lw   " m ", 0(a1)\n\t" "lw   " round ", 16(" work ")\n\t"
-#define N2D2_PIXELS_HIGH_B(m, round, by) "lw   " m ", 4(a1)\n\t" "addi a1, a1, 8\n\t"
-#define N2D2_PIXELS_WORDS_A(m, round, by, work) \
-    "lw   " m ", 0(a1)\n\t" "lw   " round ", 8(a1)\n\t" "lw   " by ", 16(a1)\n\t"
-#define N2D2_PIXELS_WORDS_B(m, round, by)   \
-    "lw   " m ", 4(a1)\n\t" "lw   " round ", 12(a1)\n\t" "lw   " by ", 20(a1)\n\t" "addi a1, a1, 24\n\t"
-
-// The results of an output less the lowest one, `first` and `second` of two pixels, with the multiplier m.
-#define N2D2_PIXELS_RESULTS(scaled, first, second, m, t, round, by, range)  \
-    "slli " t ", " second ", 16\n\t"                                        \
-    "sub  " first ", " first ", " t "\n\t"                                  \
-    scaled(second, m, t, round, by)                                         \
-    scaled(first, m, t, round, by)                                          \
-    N2D2_PIXELS_CLAMP(second, t, range)                                     \
-    N2D2_PIXELS_CLAMP(first, t, range)
-
-// Adds the lowest result, unless it is 0.
-#define N2D2_PIXELS_LOW(low, a, b, c, d)    \
-    "add  " a ", " a ", " low "\n\t"        \
-    "add  " b ", " b ", " low "\n\t"        \
-    "add  " c ", " c ", " low "\n\t"        \
-    "add  " d ", " d ", " low "\n\t"
-
-#define N2D2_PIXELS_STORE_TO(at, a, b, work, offset, t) \
-    "lw   " t ", " #at "(" work ")\n\t"                 \
-    "add  " t ", " t ", " offset "\n\t"                 \
-    "sb   " a ", 0(" t ")\n\t"                          \
-    "sb   " b ", 1(" t ")\n\t"
-#define N2D2_PIXELS_STORE(at, a, b) N2D2_PIXELS_STORE_TO(at, a, b, "a0", "ra", "t3")
-
-// The taps of a group, from those of `first` and `step`.
-#define N2D2_PIXELS_TWO(first, step) first(0) step(1)
-#define N2D2_PIXELS_FOUR(first, step) N2D2_PIXELS_TWO(first, step) step(2) step(3)
-#define N2D2_PIXELS_EIGHT(first, step) N2D2_PIXELS_FOUR(first, step) step(4) step(5) step(6) step(7)
-
-// To the next group, `inputs` and `weights` bytes on; goes on where it has four or eight taps.
-#define N2D2_PIXELS_NEXT(inputs, weights, four) \
-    "slli a4, a4, 3\n\t"                        \
-    "addi a1, a1, " #weights "\n\t"             \
-    "addi a2, a2, " #inputs "\n\t"              \
-    "bltz a4, " four "\n\t"                     \
-    "slli t0, a4, 1\n\t"                        \
-    "bltz t0, 8b\n\t"
-
-// All groups of a window, whose end is in the register `end`, of taps of `bytes` bytes; at 4 all sums are made.
-#define N2D2_PIXELS_GROUPS(end, first, step, group, bytes)  \
-        "2:\n\t"                                            \
-            "beq  a2, " end ", 4f\n\t"                      \
-            "lw   a4, 0(a1)\n\t"                            \
-            "addi a1, a1, 4\n"                              \
-        "3:\n\t"                                            \
-            "bltz a4, 6f\n\t"                               \
-            "slli t0, a4, 1\n\t"                            \
-            "bgez t0, 7f\n"                                 \
-        "8:\n\t"                                            \
-            N2D2_PIXELS_EIGHT(first, step)                  \
-            group                                           \
-            N2D2_PIXELS_NEXT(8*bytes, 16, "6f")             \
-            "j    7f\n"                                     \
-        "6:\n\t"                                            \
-            N2D2_PIXELS_FOUR(first, step)                   \
-            group                                           \
-            N2D2_PIXELS_NEXT(4*bytes, 8, "6b")              \
-        "7:\n\t"                                            \
-            "beqz a4, 2b\n\t"                               \
-            N2D2_PIXELS_TWO(first, step)                    \
-            group                                           \
-            "slli a4, a4, 3\n\t"                            \
-            "addi a1, a1, 4\n\t"                            \
-            "addi a2, a2, 2*" #bytes "\n\t"                 \
-            "j    3b\n"                                     \
-        "4:\n\t"
-
-// All outputs of four pixels. A template, so that a program has it once wherever it is included.
-#define N2D2_PIXELS_OF_FOUR(scaled, constantsA, constantsB)                                     \
-template <int FrameBytes = 64>                                                                  \
-__attribute__((naked, noinline)) static void fourPixels(Work*) {                                \
-        __asm__ volatile(                                                                       \
-            N2D2_PIXELS_SAVE                                                                    \
-            "lw   a1, 4(a0)\n\t"                                                                \
-            "lw   t4, 8(a0)\n\t"                                                                \
-            "lw   t5, 12(a0)\n\t"                                                               \
-            "li   ra, 0\n\t"                                                                    \
-            "li   a5, 0x80008000\n"                                                             \
-        "1:\n\t"                                                                                \
-            "lw   s8, 0(a1)\n\t"                                                                \
-            "lw   s10, 4(a1)\n\t"                                                               \
-            "addi a1, a1, 8\n\t"                                                                \
-            "lw   a2, 0(a0)\n\t"                                                                \
-            "slli s4, s8, 16\n\t"                                                               \
-            "slli s6, s10, 16\n\t"                                                              \
-            "add  s4, s4, s8\n\t"                                                               \
-            "add  s6, s6, s10\n\t"                                                              \
-            "mv   s5, s4\n\t"                                                                   \
-            "mv   s7, s6\n\t"                                                                   \
-            "mv   s9, s8\n\t"                                                                   \
-            "mv   s11, s10\n"                                                                   \
-            N2D2_PIXELS_GROUPS("t4", N2D2_PIXELS_FIRST, N2D2_PIXELS_STEP, N2D2_PIXELS_GROUP, 8) \
-            constantsA("t0", "a6", "t6", "a0")                                                  \
-            "lw   a7, 20(a0)\n\t"                                                               \
-            "lw   t2, 24(a0)\n\t"                                                               \
-            N2D2_PIXELS_RESULTS(scaled, "s4", "s8", "t0", "t3", "a6", "t6", "a7")               \
-            N2D2_PIXELS_RESULTS(scaled, "s5", "s9", "t0", "t3", "a6", "t6", "a7")               \
-            constantsB("t0", "a6", "t6")                                                        \
-            N2D2_PIXELS_RESULTS(scaled, "s6", "s10", "t0", "t3", "a6", "t6", "a7")              \
-            N2D2_PIXELS_RESULTS(scaled, "s7", "s11", "t0", "t3", "a6", "t6", "a7")              \
-            "beqz t2, 5f\n\t"                                                                   \
-            N2D2_PIXELS_LOW("t2", "s4", "s5", "s6", "s7")                                       \
-            N2D2_PIXELS_LOW("t2", "s8", "s9", "s10", "s11")                                     \
-        "5:\n\t"                                                                                \
-            N2D2_PIXELS_STORE(28, "s4", "s6")                                                   \
-            N2D2_PIXELS_STORE(32, "s8", "s10")                                                  \
-            N2D2_PIXELS_STORE(36, "s5", "s7")                                                   \
-            N2D2_PIXELS_STORE(40, "s9", "s11")                                                  \
-            "addi ra, ra, 2\n\t"                                                                \
-            "bne  ra, t5, 1b\n\t"                                                               \
-            N2D2_PIXELS_RESTORE);                                                               \
+// All outputs, a multiple of two, of Pixels pixels, stored at `out`. The window has pixels (0, 1), (2, 3) and so on of each tap, of which there
+// is an even number.
+template <int Rounding, int Pixels, bool Low>
+N2D2_MCU_FAST void products(const std::uint32_t* window, const std::uint32_t* end, const std::int8_t* stream, int outputs,
+                            const Results& stored, unsigned char* const* out) {
+    const Results limits = stored;  // nothing stored changes it
+    for (int o = 0; o < outputs; o += 2) {
+        const std::uint32_t* const bias = elementsOf<std::uint32_t>(stream);
+        WindowSums<Pixels> sums(window, stream + 8, bias[0], bias[1]);
+        sums.add(end);
+        const std::int32_t* const words = elementsOf<std::int32_t>(sums.stream);
+        const Scale<Rounding, Low> a(words, 2, limits), b(words + 1, 2, limits);
+        stream = sums.stream + (Rounding == int(lanes::HighWord) ? 8 : 24);
+        const auto store = [&](int pixel, std::uint32_t totalA, std::uint32_t highA, std::uint32_t totalB, std::uint32_t highB)
+                               N2D2_INLINE_LAMBDA {
+                                   unsigned char *const first = out[pixel] + o, *const second = out[pixel + 1] + o;
+                                   first[0] = a.of(totalA - (highA << 16));
+                                   first[1] = b.of(totalB - (highB << 16));
+                                   second[0] = a.of(highA);
+                                   second[1] = b.of(highB);
+                               };
+        store(0, sums.total.a0, sums.high.a0, sums.total.b0, sums.high.b0);
+        store(2, sums.total.a1, sums.high.a1, sums.total.b1, sums.high.b1);
+        if (Pixels == 6)
+            store(4, sums.total.a2, sums.high.a2, sums.total.b2, sums.high.b2);
+    }
 }
-
-// The same for six pixels. Here sums are in s0 to s5, their totals in s6 to s11, those of second pixels in t1 to t6.
-#define N2D2_PIXELS_TAP6(tap, from0, from1, from2, from3, from4, from5) \
-    "lw   a5, 12*" #tap "(a2)\n\t"                                      \
-    "lb   a0, 2*" #tap "(a1)\n\t"                                       \
-    "lw   a6, 12*" #tap "+4(a2)\n\t"                                    \
-    "lw   a7, 12*" #tap "+8(a2)\n\t"                                    \
-    "mul  t0, a5, a0\n\t"                                               \
-    "add  s0, " from0 ", t0\n\t"                                        \
-    "mul  t0, a6, a0\n\t"                                               \
-    "add  s1, " from1 ", t0\n\t"                                        \
-    "mul  t0, a7, a0\n\t"                                               \
-    "lb   a0, 2*" #tap "+1(a1)\n\t"                                     \
-    "add  s2, " from2 ", t0\n\t"                                        \
-    "mul  a5, a5, a0\n\t"                                               \
-    "mul  a6, a6, a0\n\t"                                               \
-    "mul  a7, a7, a0\n\t"                                               \
-    "add  s3, " from3 ", a5\n\t"                                        \
-    "add  s4, " from4 ", a6\n\t"                                        \
-    "add  s5, " from5 ", a7\n\t"
-#define N2D2_PIXELS_FIRST6(tap) N2D2_PIXELS_TAP6(tap, "ra", "ra", "ra", "ra", "ra", "ra")
-#define N2D2_PIXELS_STEP6(tap) N2D2_PIXELS_TAP6(tap, "s0", "s1", "s2", "s3", "s4", "s5")
-
-#define N2D2_PIXELS_GROUP6  \
-    "srli t0, s0, 16\n\t"   \
-    "srli a5, s1, 16\n\t"   \
-    "srli a6, s2, 16\n\t"   \
-    "srli a7, s3, 16\n\t"   \
-    "srli a0, s4, 16\n\t"   \
-    "add  t1, t1, t0\n\t"   \
-    "srli t0, s5, 16\n\t"   \
-    "add  t2, t2, a5\n\t"   \
-    "add  t3, t3, a6\n\t"   \
-    "add  t4, t4, a7\n\t"   \
-    "add  t5, t5, a0\n\t"   \
-    "add  t6, t6, t0\n\t"   \
-    "add  s6, s6, s0\n\t"   \
-    "add  s7, s7, s1\n\t"   \
-    "add  s8, s8, s2\n\t"   \
-    "add  s9, s9, s3\n\t"   \
-    "add  s10, s10, s4\n\t" \
-    "add  s11, s11, s5\n\t"
-
-#define N2D2_PIXELS_RESULTS6(scaled, first, second) N2D2_PIXELS_RESULTS(scaled, first, second, "a6", "t0", "a7", "s0", "a4")
-#define N2D2_PIXELS_STORE6(at, a, b) N2D2_PIXELS_STORE_TO(at, a, b, "a5", "a2", "t0")
-
-// On the stack: 52 Work, 56 the end of the window, 60 the offset of the outputs.
-#define N2D2_PIXELS_OF_SIX(scaled, constantsA, constantsB)                                          \
-template <int FrameBytes = 64>                                                                      \
-__attribute__((naked, noinline)) static void sixPixels(Work*) {                                     \
-        __asm__ volatile(                                                                           \
-            N2D2_PIXELS_SAVE                                                                        \
-            "sw   a0, 52(sp)\n\t"                                                                   \
-            "lw   a1, 4(a0)\n\t"                                                                    \
-            "lw   t0, 8(a0)\n\t"                                                                    \
-            "sw   t0, 56(sp)\n\t"                                                                   \
-            "sw   zero, 60(sp)\n\t"                                                                 \
-            "lw   a2, 0(a0)\n\t"                                                                    \
-            "li   ra, 0x80008000\n"                                                                 \
-        "1:\n\t"                                                                                    \
-            "lw   t1, 0(a1)\n\t"                                                                    \
-            "lw   t4, 4(a1)\n\t"                                                                    \
-            "addi a1, a1, 8\n\t"                                                                    \
-            "slli s6, t1, 16\n\t"                                                                   \
-            "slli s9, t4, 16\n\t"                                                                   \
-            "add  s6, s6, t1\n\t"                                                                   \
-            "add  s9, s9, t4\n\t"                                                                   \
-            N2D2_ASM_EACH("s7,s8", "mv \\x, s6")                                                    \
-            N2D2_ASM_EACH("s10,s11", "mv \\x, s9")                                                  \
-            N2D2_ASM_EACH("t2,t3", "mv \\x, t1")                                                    \
-            N2D2_ASM_EACH("t5,t6", "mv \\x, t4")                                                    \
-            "lw   a3, 56(sp)\n"                                                                     \
-            N2D2_PIXELS_GROUPS("a3", N2D2_PIXELS_FIRST6, N2D2_PIXELS_STEP6, N2D2_PIXELS_GROUP6, 12) \
-            "lw   a5, 52(sp)\n\t"                                                                   \
-            "lw   a2, 60(sp)\n\t"                                                                   \
-            constantsA("a6", "a7", "s0", "a5")                                                      \
-            "lw   a4, 20(a5)\n\t"                                                                   \
-            "lw   a3, 24(a5)\n\t"                                                                   \
-            N2D2_PIXELS_RESULTS6(scaled, "s6", "t1")                                                \
-            N2D2_PIXELS_RESULTS6(scaled, "s7", "t2")                                                \
-            N2D2_PIXELS_RESULTS6(scaled, "s8", "t3")                                                \
-            constantsB("a6", "a7", "s0")                                                            \
-            N2D2_PIXELS_RESULTS6(scaled, "s9", "t4")                                                \
-            N2D2_PIXELS_RESULTS6(scaled, "s10", "t5")                                               \
-            N2D2_PIXELS_RESULTS6(scaled, "s11", "t6")                                               \
-            "beqz a3, 5f\n\t"                                                                       \
-            N2D2_PIXELS_LOW("a3", "s6", "s7", "s8", "s9")                                           \
-            N2D2_PIXELS_LOW("a3", "s10", "s11", "t1", "t2")                                         \
-            N2D2_PIXELS_LOW("a3", "t3", "t4", "t5", "t6")                                           \
-        "5:\n\t"                                                                                    \
-            N2D2_PIXELS_STORE6(28, "s6", "s9")                                                      \
-            N2D2_PIXELS_STORE6(32, "t1", "t4")                                                      \
-            N2D2_PIXELS_STORE6(36, "s7", "s10")                                                     \
-            N2D2_PIXELS_STORE6(40, "t2", "t5")                                                      \
-            N2D2_PIXELS_STORE6(44, "s8", "s11")                                                     \
-            N2D2_PIXELS_STORE6(48, "t3", "t6")                                                      \
-            "lw   t0, 12(a5)\n\t"                                                                   \
-            "addi a2, a2, 2\n\t"                                                                    \
-            "sw   a2, 60(sp)\n\t"                                                                   \
-            "sub  t0, t0, a2\n\t"                                                                   \
-            "lw   a2, 0(a5)\n\t"                                                                    \
-            "bnez t0, 1b\n\t"                                                                       \
-            N2D2_PIXELS_RESTORE);                                                                   \
-}
-
-template <int Rounding>
-struct Kernels;
-#define N2D2_PIXELS_KERNELS(rounding, scaled, constants)            \
-    template <>                                                     \
-    struct Kernels<rounding> {                                      \
-        N2D2_PIXELS_OF_FOUR(scaled, constants##_A, constants##_B)   \
-        N2D2_PIXELS_OF_SIX(scaled, constants##_A, constants##_B)    \
-    };
-N2D2_PIXELS_KERNELS(lanes::HighWord, N2D2_PIXELS_HIGH, N2D2_PIXELS_HIGH)
-N2D2_PIXELS_KERNELS(lanes::Twice, N2D2_PIXELS_TWICE, N2D2_PIXELS_WORDS)
-N2D2_PIXELS_KERNELS(lanes::TwiceSigned, N2D2_PIXELS_TWICE_SIGNED, N2D2_PIXELS_WORDS)
-N2D2_PIXELS_KERNELS(lanes::Once, N2D2_PIXELS_ONCE, N2D2_PIXELS_WORDS)
-// clang-format on
 
 }  // namespace pixels
 }  // namespace n2d2

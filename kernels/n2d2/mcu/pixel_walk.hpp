@@ -23,10 +23,9 @@ struct PixelWalk {
     Place place;
     int count;  // pixels that are left; x: those of the line
     int x, y;
-    bool flat;  // whether lines follow each other in both tensors, and windows are pixels inside
 
     N2D2_INLINE PixelWalk(const Shape& shape, const unsigned char* from, unsigned char* to, const unsigned char** room,
-                          int begin, int end, bool oneLine = false)
+                          int begin, int end)
         : s(shape),
           in(from),
           out(to),
@@ -35,17 +34,7 @@ struct PixelWalk {
           place(),
           count((end - begin) * shape.out.width),
           x(0),
-          y(shape.reverse ? shape.out.height - begin : begin - 1),
-          flat(oneLine) {}
-
-    // Skips pixels of the line.
-    N2D2_INLINE void skip(int pixels) {
-        const int step = s.reverse ? -pixels : pixels;
-        place.out += step * s.out.stride;
-        place.left += step * s.strideWidth;
-        x -= pixels;
-        count -= pixels;
-    }
+          y(shape.reverse ? shape.out.height - begin : begin - 1) {}
 
     // The next ones, at the end the last one again for those that are missing; false when none is left.
     N2D2_INLINE bool next(Place* places) {
@@ -62,7 +51,10 @@ struct PixelWalk {
                 places[j].lines = place.lines;
                 places[j].left = left;
             }
-            skip(Pixels);
+            place.out = to;
+            place.left = left;
+            x -= Pixels;
+            count -= Pixels;
             return true;
         }
         for (int j = 0; j < Pixels; ++j) {
@@ -71,7 +63,7 @@ struct PixelWalk {
                 continue;
             }
             if (x == 0) {
-                x = flat ? count - j : s.out.width;
+                x = s.out.width;
                 y += step;
                 lines = lines == buffer ? buffer + (Pixels - 1) * s.kernelHeight : lines - s.kernelHeight;
                 int from = y * s.strideHeight - s.padTop;

@@ -219,7 +219,7 @@ struct TileProduct {
             typedef avx512::Tile<In, Several, Count, Words, Last, typename OwnEpilogue<Epilogue>::Type> Tile;
             template <class Place>
             static N2D2_INLINE void store(const __m512i (&all)[Several][Count], int output, const Place& at) {
-                Tile::finish(all, output, at);
+                Tile::store(all, output, at);
             }
         };
         template <int Several>

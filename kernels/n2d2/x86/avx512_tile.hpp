@@ -9,59 +9,15 @@
 #include "n2d2/panels/microkernel.hpp"
 #include "n2d2/plane.hpp"
 #include "n2d2/x86/avx512.hpp"
+#include "n2d2/x86/split_window.hpp"
 
 namespace n2d2 {
 namespace avx512 {
 
 template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue, class Weight = std::int8_t>
-struct Tile {
+struct Tile : DotTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight, 0> {
+    typedef DotTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight, 0> Base;
     typedef typename Epilogue::Type Out;
-    enum : bool { Wide = sizeof(Weight) == 2, Pairs = sizeof(In) == 2 || bool(Wide) };
-    enum : int { Each = Pairs ? 2 : 4 };  // weights of an output in a word
-    enum : long { PanelWeights = 16L * Each * Words };
-
-    static N2D2_INLINE __m512i weights(const Weight* w, int panel, int word) {
-        const bool part = LastOutputs < 16 && panel == Panels - 1;
-        const Weight* const from = w + panel * PanelWeights + word * (part ? LastOutputs : 16L) * Each;
-        if (Pairs && !Wide)
-            return _mm512_cvtepi8_epi16(part ? _mm256_maskz_loadu_epi16(first16(LastOutputs), from) : load256(from));
-        return part ? _mm512_maskz_loadu_epi32(first16(LastOutputs), from) : _mm512_loadu_si512(from);
-    }
-
-    template <long Pitch>
-    static N2D2_INLINE void addWord(const std::uint8_t* x, const Weight* w, int q, __m512i (&sums)[Pixels][Panels]) {
-        __m512i v[Panels];
-        N2D2_UNROLL_FOR(n, Panels)
-            v[n] = weights(w, n, q);
-        N2D2_UNROLL_FOR(p, Pixels) {
-            std::int32_t word;
-            std::memcpy(&word, x + p * Pitch, 4);
-            const __m512i xs = _mm512_set1_epi32(word);
-            N2D2_UNROLL_FOR(n, Panels) {
-                if (Pairs)
-                    dotPairs(sums[p][n], xs, v[n]);
-                else
-                    dot(sums[p][n], xs, v[n]);
-            }
-        }
-    }
-
-    template <long Pitch, int Lines, long Jump>
-    static N2D2_INLINE void sum(const std::uint8_t* x, const Weight* w, const std::int32_t* bias,
-                                __m512i (&sums)[Pixels][Panels]) {
-        N2D2_UNROLL_FOR(n, Panels) {
-            const bool part = LastOutputs < 16 && n == Panels - 1;
-            const __m512i b =
-                part ? _mm512_maskz_loadu_epi32(first16(LastOutputs), bias + 16 * n) : _mm512_loadu_si512(bias + 16 * n);
-            N2D2_UNROLL_FOR(p, Pixels)
-                sums[p][n] = b;
-        }
-        constexpr int words = Words / Lines;  // of a line; all lines in one loop, whose end costs as much as some words
-        for (int q = 0; q < words; ++q)
-            N2D2_UNROLL_FOR(u, Lines)
-                addWord<Pitch>(x + u * Jump + 4 * q, w, u * words + q, sums);
-    }
-
     enum : bool { Bytes = sizeof(Out) == 1 };
 
     static N2D2_INLINE constexpr int outputs(int panel) { return panel == Panels - 1 ? LastOutputs : 16; }
@@ -96,7 +52,7 @@ struct Tile {
     // Rescales and stores the outputs from `output` on; places(p) is where pixel p begins. Bytes are packed four vectors at
     // a time, and stored so where pixels follow each other.
     template <class At>
-    static N2D2_INLINE void finish(const __m512i (&sums)[Pixels][Panels], int output, const At& places) {
+    static N2D2_INLINE void store(const __m512i (&sums)[Pixels][Panels], int output, const At& places) {
         const Places<At> at(places);
         constexpr int vectors = Pixels * Panels;
         constexpr bool run = StepOf<At>::value == 16 * Panels && LastOutputs == 16;
@@ -140,13 +96,9 @@ struct Tile {
         }
     }
 
-    // A function of its own, so that no constant of the epilogue takes a register from the sums.
-    // Lines: pieces of a window, Jump bytes apart (panel_tiles.hpp).
     template <long Pitch, int Lines = 1, long Jump = 0, class At>
-    static N2D2_NOINLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At& at) {
-        __m512i sums[Pixels][Panels];
-        sum<Pitch, Lines, Jump>(x, w, bias + output, sums);
-        finish(sums, output, at);
+    static N2D2_INLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At& at) {
+        Base::template multiply<Tile, Pitch, Lines, Jump>(x, w, bias, output, at);
     }
 };
 

@@ -97,7 +97,7 @@ struct SplitTile {
     template <int Count>
     static N2D2_INLINE Ints some(const Weight* from) {
         if (Pairs && !Wide)
-            return Vec::template wide<std::int8_t>(bytes::loadBytes<2 * Count>(from));
+            return Vec::template halfwords<std::int8_t, 2 * Count>(reinterpret_cast<const std::int8_t*>(from));
         return Count == int(Lanes) ? Vec::load(from) : Vec::template some<Count>(from, from + 4 * Each);
     }
     static N2D2_INLINE Ints weights(const Weight* w, int vector, int word) {
@@ -166,6 +166,53 @@ struct SplitTile {
         Ints sums[Pixels][Vectors];
         start(bias + output, sums);
         Product::template sum<Pitch>(x, w, sums);
+        Product::store(sums, output, at);
+    }
+};
+
+// Tiles where an instruction adds the four products of a word, or both of 16 bits, to each sum: windows lie in order, in Lines pieces,
+// Jump bytes apart (panel_tiles.hpp). Unrolled: words of a line whose loop has no jumps.
+template <class Vec, class In, int Pixels, int Panels, int Words, int LastOutputs, class Weight, int Unrolled>
+struct DotTile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
+    typedef SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> Base;
+    typedef typename Vec::Ints Ints;
+    enum : int { Vectors = Base::Vectors };
+
+    template <long Pitch>
+    static N2D2_INLINE void addWord(const std::uint8_t* x, const Weight* w, int q, Ints (&sums)[Pixels][Vectors]) {
+        Ints part[Vectors];
+        N2D2_UNROLL_FOR(v, Vectors)
+            part[v] = Base::weights(w, v, q);
+        N2D2_UNROLL_FOR(p, Pixels) {
+            const Ints inputs = Base::word(x + p * Pitch);
+            N2D2_UNROLL_FOR(v, Vectors) {
+                if (Base::Pairs)
+                    sums[p][v] = Vec::addPairs(sums[p][v], inputs, part[v]);
+                else
+                    Vec::dot(sums[p][v], inputs, part[v]);
+            }
+        }
+    }
+    template <long Pitch, int Lines, long Jump>
+    static N2D2_INLINE void addWords(const std::uint8_t* x, const Weight* w, int q, Ints (&sums)[Pixels][Vectors]) {
+        N2D2_UNROLL_FOR(u, Lines)
+            addWord<Pitch>(x + u * Jump, w, u * (Words / Lines) + q, sums);
+    }
+
+    // A function of its own, so that no constant of the epilogue, Product::store, takes a register from the sums.
+    template <class Product, long Pitch, int Lines, long Jump, class At>
+    static N2D2_NOINLINE void multiply(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output,
+                                       const At at) {
+        Ints sums[Pixels][Vectors];
+        Base::start(bias + output, sums);
+        constexpr int words = Words / Lines;  // of a line; all lines in one loop, whose end costs as much as some words
+        if (words <= Unrolled) {
+            N2D2_UNROLL_FOR(q, words)
+                addWords<Pitch, Lines, Jump>(x + 4 * q, w, q, sums);
+        } else {
+            for (int q = 0; q < words; ++q)
+                addWords<Pitch, Lines, Jump>(x + 4 * q, w, q, sums);
+        }
         Product::store(sums, output, at);
     }
 };

@@ -10,7 +10,6 @@ from n2d2py.arithmetic import NumType, StepRescale
 from n2d2py.contracts.cpp import BYTE_SUMS, Call, Expression, Layer, LayerCode, cpp, epilogue, vectors
 from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.quant import quantizer as quant
-from n2d2py.contracts.quant.byte_pairs import byte_form
 from n2d2py.contracts.quant.file_rounding import byte_form, sums_rescale
 from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import TWICE, Aligned, Dequantized, Node, QuantNode, Shape

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 
 import numpy as np
-from n2d2py.exports.ncnn.arithmetic import inverse_scales
-from n2d2py.exports.ncnn.file import NcnnNetwork, NetworkFile, Value, real_numbers
+from n2d2py.exports.ncnn.file import Value, real_numbers
 
 from n2d2py.contracts import functions
 from n2d2py.exports.model_file import NoForm, real_weights, write_network

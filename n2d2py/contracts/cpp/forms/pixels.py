@@ -17,8 +17,6 @@ _OUTPUTS = 2
 _LIMIT = 255
 """The sum of the magnitudes of weights whose products with -128 to 127 stay within 16 bits."""
 _MOST_SHIFT = 20
-_BASE = 1 << 15
-"""Start of both halves of a group."""
 _WORD_GROUPS = 10
 """Groups whose sizes a word of the stream has, three bits each."""
 _SIZES = {2: (1, 26), 4: (4, 22), 8: (2, 24)}
@@ -94,7 +92,7 @@ class PixelPairs(CoreForm):
         words = zero_padded(constants, len(constants), len(rows) * _OUTPUTS).reshape(len(constants), -1, _OUTPUTS)
         parts = []
         for block, sizes in enumerate(group_sizes(rows)):
-            parts.append(word_bytes(words[0, block] - _BASE * len(sizes)))
+            parts.append(word_bytes(words[0, block]))
             begin = 0
             for at in range(0, len(sizes), _WORD_GROUPS):
                 some = sizes[at : at + _WORD_GROUPS]
