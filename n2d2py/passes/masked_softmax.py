@@ -14,7 +14,8 @@ import numpy as np
 
 from n2d2py.contracts.quant.quantizer import refused
 from n2d2py.graph import Graph, Node, elements
-from n2d2py.operators import ArrayMap, Identity, MaskedSoftmax, Softmax, function_name, is_quantized
+from n2d2py.operators import ArrayMap, Identity, MaskedSoftmax, Softmax, is_quantized
+from n2d2py.operators.arrays.map import function_name
 from n2d2py.passes.base import Done, Outcome, drop, is_plain, rewrite
 
 _FAR = 64.0

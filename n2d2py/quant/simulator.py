@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from n2d2py.concurrency import ordered_map
-from n2d2py.graph import QuantGraph, QuantNode, each_call, split_inputs
+from n2d2py.graph import QuantGraph, QuantNode, each_call
 from n2d2py.graph.inputs import split_inputs
 from n2d2py.reference.executor import run_layers
 

@@ -14,7 +14,7 @@ from n2d2py.contracts.quant.quantizer import QUANTIZERS
 from n2d2py.exports.model_file import NoForm, write_network
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, ModelFile, as_int8, int8_grid, need_schema
 from n2d2py.exports.tflite.writer import LOWERINGS, Dims, FileTensor, Layers, channels_last, fused_name
-from n2d2py.graph import QuantGraph, QuantNode, Shifted, axis_along, elements
+from n2d2py.graph import QuantGraph, QuantNode, elements
 from n2d2py.graph.forms import Shifted
 from n2d2py.graph.shapes import axis_along
 from n2d2py.operators.arrays.matmul import View, view_positions

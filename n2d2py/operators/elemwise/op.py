@@ -11,7 +11,6 @@ from n2d2py.contracts.cpp import BYTE_SUMS, Call, Expression, Layer, LayerCode, 
 from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.quant import quantizer as quant
 from n2d2py.contracts.quant.file_rounding import byte_form, sums_rescale
-from n2d2py.contracts.reference import OnnxWriter, onnx_emitter
 from n2d2py.graph import TWICE, Aligned, Dequantized, Node, QuantNode, Shape
 from n2d2py.memory.access import memory_access, pointwise
 

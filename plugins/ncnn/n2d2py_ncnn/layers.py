@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 
 import numpy as np
-from n2d2py.exports.ncnn.file import Value, real_numbers
 
 from n2d2py.contracts import functions
 from n2d2py.exports.model_file import NoForm, real_weights, write_network
-from n2d2py.graph import QuantGraph, QuantNode, Shape, Weighted, axis_along
+from n2d2py.graph import QuantGraph, QuantNode, Shape, Weighted
 from n2d2py.graph.shapes import axis_along
 from n2d2py.registry import Registry
 from n2d2py_ncnn.arithmetic import inverse_scales
