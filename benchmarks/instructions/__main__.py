@@ -1,6 +1,6 @@
 """Instructions of the kernels under QEMU, portable against those for an instruction set: a table.
 
-    python -m benchmarks.instructions [aarch64 | aarch64-dot | aarch64-i8mm | aarch64-sve256 | armv7 | mips64el-msa | riscv64-rvv256] [layer]
+    python -m benchmarks.instructions [aarch64 | aarch64-dot | aarch64-i8mm | armv7 | mips64el-msa | riscv64-rvv256] [layer]
 
 Each row is one layer, run REPEATS times and not at all in the same program; the difference is what is counted, by a plug-in of
 QEMU (`count.c`). Needs g++ of the target (Debian: g++-aarch64-linux-gnu, g++-arm-linux-gnueabihf), qemu-user and gcc.

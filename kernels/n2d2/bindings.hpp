@@ -15,8 +15,6 @@
 #include "n2d2/isa/avx2.hpp"
 #elif N2D2_SSE41
 #include "n2d2/isa/sse4.hpp"
-#elif N2D2_SVE256
-#include "n2d2/isa/sve256.hpp"
 #elif N2D2_NEON_I8MM
 #include "n2d2/isa/neoni8mm.hpp"
 #elif N2D2_NEON_DOT

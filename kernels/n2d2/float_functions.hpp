@@ -53,7 +53,7 @@ N2D2_INLINE V rounded(V x) {
 #if defined(__GNUC__) && defined(__x86_64__)
     __asm__("" : "+v"(x));
     return x;
-#elif defined(__GNUC__) && defined(__aarch64__) && !defined(__ARM_FEATURE_SVE_BITS)
+#elif defined(__GNUC__) && defined(__aarch64__)
     __asm__("" : "+w"(x));
     return x;
 #elif defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0
@@ -204,7 +204,7 @@ inline double softplus(double x) { return (x < 0.0 ? 0.0 : x) + std::log1p(std::
 #if !N2D2_FLOAT_VECTORS
 typedef float Widest;
 typedef float PanelPart;
-#elif defined(__AVX__) || defined(__riscv_vector) || defined(__ARM_FEATURE_SVE_BITS)
+#elif defined(__AVX__) || defined(__riscv_vector)
 typedef float PanelPart __attribute__((vector_size(32)));
 #if defined(__AVX512F__) || defined(__riscv_vector)
 typedef float Widest __attribute__((vector_size(64)));

@@ -5,7 +5,6 @@
 //   n2d2::Avx2        avxvnni     x86-64 with AVX2 and AVX-VNNI
 //   n2d2::Avx2        avx2        x86-64 with AVX2
 //   n2d2::Sse41       sse4        x86-64 with SSE4.1
-//   n2d2::NeonDot     sve256      ARM with SVE or SVE2 and I8MM, built for vectors of 256 bits (Neoverse V1)
 //   n2d2::NeonDot     neoni8mm    ARMv8.6 with 8-bit matrix instructions (I8MM)
 //   n2d2::NeonDot     neondot     ARMv8.2 with the dot product instructions
 //   n2d2::Neon        neon        ARM with NEON, little-endian
@@ -52,40 +51,35 @@
 #define N2D2_ISA 5
 #define N2D2_ISA_ROW(FACT, X) FACT("sse4", Sse41, 4, X(0, 0, 0) X(2, 1, 8192) X(2, 1, 65536) X(3, 1, 24576) X(1, 2, 24576))
 #elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD) && \
-    defined(__ARM_FEATURE_MATMUL_INT8) && \
-    defined(__ARM_FEATURE_SVE_MATMUL_INT8) && defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS == 256
-#define N2D2_ISA 6
-#define N2D2_ISA_ROW(FACT, X) FACT("sve256", NeonDot, 8, X(0, 0, 0) X(8, 1, 8192) X(8, 1, 65536) X(6, 1, 24576) X(4, 1, 24576))
-#elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD) && \
     defined(__ARM_FEATURE_MATMUL_INT8)
-#define N2D2_ISA 7
+#define N2D2_ISA 6
 #define N2D2_ISA_ROW(FACT, X) FACT("neoni8mm", NeonDot, 8, X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(4, 1, 24576) X(2, 1, 24576))
 #elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
-#define N2D2_ISA 8
+#define N2D2_ISA 7
 #define N2D2_ISA_ROW(FACT, X) FACT("neondot", NeonDot, 8, X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(6, 1, 24576) X(3, 2, 24576))
 #elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
-#define N2D2_ISA 9
+#define N2D2_ISA 8
 #define N2D2_ISA_ROW(FACT, X) FACT("neon", Neon, 8, X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576))
 #elif defined(__riscv_v) && __riscv_xlen == 64 && defined(__riscv_v_intrinsic) && __riscv_v_intrinsic >= 11000
-#define N2D2_ISA 10
+#define N2D2_ISA 9
 #define N2D2_ISA_ROW(FACT, X) FACT("rvv64", Rvv64, 8, X(0, 0, 0) X(5, 4, 8192) X(5, 4, 65536) X(4, 2, 24576) X(5, 1, 24576))
 #elif defined(__wasm_simd128__)
-#define N2D2_ISA 11
+#define N2D2_ISA 10
 #define N2D2_ISA_ROW(FACT, X) FACT("simd128", Simd128, 4, X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576))
 #elif defined(__mips_msa) && defined(__MIPSEL__)
-#define N2D2_ISA 12
+#define N2D2_ISA 11
 #define N2D2_ISA_ROW(FACT, X) FACT("msa", Msa, 4, X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(5, 1, 65536) X(2, 1, 24576))
 #elif defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
-#define N2D2_ISA 13
+#define N2D2_ISA 12
 #define N2D2_ISA_ROW(FACT, X) FACT("mve", Mve, 4, X(0, 0, 0))
 #elif defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)
-#define N2D2_ISA 14
+#define N2D2_ISA 13
 #define N2D2_ISA_ROW(FACT, X) FACT("dsp", Dsp, 2, X(0, 0, 0))
 #elif defined(__riscv_vector) && __riscv_xlen == 32
-#define N2D2_ISA 15
+#define N2D2_ISA 14
 #define N2D2_ISA_ROW(FACT, X) FACT("rvv", Rvv, 4, X(0, 0, 0))
 #elif defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector)
-#define N2D2_ISA 16
+#define N2D2_ISA 15
 #define N2D2_ISA_ROW(FACT, X) FACT("rvm", Rvm, 1, X(0, 0, 0))
 #endif
 #endif
@@ -107,19 +101,18 @@
 #define N2D2_AVXVNNI (N2D2_ISA == 3)
 #define N2D2_AVX2 (N2D2_ISA >= 3 && N2D2_ISA < 5)
 #define N2D2_SSE41 (N2D2_ISA == 5)
-#define N2D2_SVE256 (N2D2_ISA == 6)
-#define N2D2_NEON_I8MM (N2D2_ISA >= 6 && N2D2_ISA < 8)
-#define N2D2_NEON_DOT (N2D2_ISA >= 6 && N2D2_ISA < 9)
-#define N2D2_NEON (N2D2_ISA >= 6 && N2D2_ISA < 10)
-#define N2D2_RVV64 (N2D2_ISA == 10)
-#define N2D2_SIMD128 (N2D2_ISA == 11)
-#define N2D2_MSA (N2D2_ISA == 12)
-#define N2D2_MVE (N2D2_ISA == 13)
-#define N2D2_DSP (N2D2_ISA >= 13 && N2D2_ISA < 15)
-#define N2D2_RVV (N2D2_ISA == 15)
-#define N2D2_RVM (N2D2_ISA == 16)
-#define N2D2_PANELS (N2D2_ISA >= 1 && N2D2_ISA < 13)
-#define N2D2_FLOAT_VECTORS (N2D2_ISA >= 1 && N2D2_ISA < 13)
+#define N2D2_NEON_I8MM (N2D2_ISA == 6)
+#define N2D2_NEON_DOT (N2D2_ISA >= 6 && N2D2_ISA < 8)
+#define N2D2_NEON (N2D2_ISA >= 6 && N2D2_ISA < 9)
+#define N2D2_RVV64 (N2D2_ISA == 9)
+#define N2D2_SIMD128 (N2D2_ISA == 10)
+#define N2D2_MSA (N2D2_ISA == 11)
+#define N2D2_MVE (N2D2_ISA == 12)
+#define N2D2_DSP (N2D2_ISA >= 12 && N2D2_ISA < 14)
+#define N2D2_RVV (N2D2_ISA == 14)
+#define N2D2_RVM (N2D2_ISA == 15)
+#define N2D2_PANELS (N2D2_ISA >= 1 && N2D2_ISA < 12)
+#define N2D2_FLOAT_VECTORS (N2D2_ISA >= 1 && N2D2_ISA < 12)
 
 namespace n2d2 {
 

@@ -53,20 +53,6 @@ def test_small_network(tmp_path, name):
     assert found == b"".join(expected)
 
 
-@pytest.mark.slow
-def test_another_vector_length(tmp_path):
-    """A program for SVE of 256 bits gives no results where vectors have 128 or 512."""
-    name = "aarch64-sve256"
-    need_target(name)
-    folder = write_export(tmp_path / "out", request(chain(True), count=2))
-    outputs(folder, name, "-O1")
-    for bits in (128, 512):
-        words = [FOREIGN[name].emulator[0], "-cpu", f"max,sve-default-vector-length={bits // 8}", "-L", FOREIGN[name].root]
-        done = subprocess.run([*words, "bin/run_export"], cwd=folder, text=True, capture_output=True)
-        assert done.returncode != 0 and f"built for SVE vectors of 256 bits, this processor has {bits}" in done.stderr
-        assert not done.stdout
-
-
 def networks() -> dict[str, tuple[Path, str]]:
     return {
         "resnet8": (ROOT / "tests/networks/resnet8.ini", "8"),

@@ -1,10 +1,8 @@
 """The kernels of ARM, RISC-V and MIPS, bit for bit, cross-compiled and run by QEMU: the sweep of the SIMD kernels."""
 
-import subprocess
 from itertools import cycle
 
 import numpy as np
-import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_builds import TARGETS, check_build, on_builds
@@ -13,7 +11,6 @@ from support.kernel_lines import line_cases
 from support.kernel_quantized_layers import weighted
 from support.kernel_simd import channel_depthwise_cases, simd_cases
 from support.ops import Conv, Fc
-from support.programs import run_command
 
 from n2d2py.arithmetic import FLOAT32, RESCALING_MODES, NumType
 
@@ -67,58 +64,24 @@ def each_rescale_cases() -> list[harness.Case]:
     return [*made, sweep.conv((1, 5, 4, 5), 18, cases.K3, real), sweep.fc((1, 19), 21, real, "apart")]
 
 
-@on_builds({"aarch64 -O0": 4, "aarch64-sve256 -O0": 4, "armv7 -O0": 4})
+@on_builds({"aarch64 -O0": 4, "armv7 -O0": 4})
 def test_channels(tmp_path, build, every):
     """Depthwise layers of 16 bits: a few of those of all sets."""
     check_build(list(channel_depthwise_cases(cases.Sweep(6)))[::every], tmp_path, build)
 
 
-FEW = {"aarch64-dot": 2, "aarch64-sve256": 3, "armv7": 5, "wasm32-simd": 5, "mips64el-msa": 5, "riscv64-rvv256": 5}
+FEW = {"aarch64-dot": 2, "armv7": 5, "wasm32-simd": 5, "mips64el-msa": 5, "riscv64-rvv256": 5}
 
 
 @on_builds(
     {f"-O0 {target}": every for target, every in FEW.items()},
     "-O3 riscv64-rvv128|riscv64-rvv256|riscv64-rvv512|armv7|mips64el-msa|wasm32-simd",
-    "clang++ --target=aarch64-linux-gnu,-O3 aarch64-dot|aarch64-sve256",
+    "clang++ --target=aarch64-linux-gnu,-O3 aarch64-dot",
 )
 def test_each_rescale(tmp_path, build, every):
     """With depthwise layers of 16 bits in the slow builds."""
     made = each_rescale_cases()[::every]
     check_build(made if every > 1 else [*made, *channel_depthwise_cases(cases.Sweep(6))], tmp_path, build)
-
-
-@pytest.mark.parametrize("bits", [128, 256, 512])
-def test_another_vector_length(tmp_path, bits):
-    """A program for vectors of 256 bits ends with a line where they have another length."""
-    compiler, machine, emulator = TARGETS["aarch64-sve256"]
-    (tmp_path / "main.cpp").write_text(
-        '#include "n2d2/vector_length.hpp"\nint main() { n2d2::requireVectorLength(); return 0; }\n'
-    )
-    run_command(
-        compiler,
-        *harness.WARNINGS,
-        *machine,
-        "-O2",
-        "-static",
-        f"-I{harness.ROOT / 'kernels'}",
-        tmp_path / "main.cpp",
-        "-o",
-        tmp_path / "main",
-    )
-    done = subprocess.run(
-        [emulator[0], "-cpu", f"max,sve-default-vector-length={bits // 8}", "./main"],
-        cwd=tmp_path,
-        text=True,
-        capture_output=True,
-    )
-    if bits == 256:
-        assert done.returncode == 0 and not done.stderr
-    else:
-        assert done.returncode != 0
-        assert (
-            f"n2d2: built for SVE vectors of 256 bits, this processor has {bits}: build with -msve-vector-bits={bits}"
-            in done.stderr
-        )
 
 
 @on_builds({}, "-O2 aarch64|armv7|mips64el-msa")

@@ -61,11 +61,6 @@ TARGETS = {
     "aarch64": ("aarch64-linux-gnu-g++", ("-march=armv8-a",), ("qemu-aarch64", "-cpu", "max")),
     "aarch64-dot": ("aarch64-linux-gnu-g++", ("-march=armv8.2-a+dotprod",), ("qemu-aarch64", "-cpu", "max")),
     "aarch64-i8mm": ("aarch64-linux-gnu-g++", ("-march=armv8.2-a+dotprod+i8mm",), ("qemu-aarch64", "-cpu", "max")),
-    "aarch64-sve256": (
-        "aarch64-linux-gnu-g++",
-        ("-march=armv8.2-a+sve+dotprod+i8mm", "-msve-vector-bits=256"),
-        ("qemu-aarch64", "-cpu", "max,sve-default-vector-length=32"),
-    ),
     "armv7": ("arm-linux-gnueabihf-g++", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard"), ("qemu-arm", "-cpu", "max")),
     "riscv64": ("riscv64-linux-gnu-g++", (), ("qemu-riscv64",)),
     "mips64el-msa": ("mips64el-linux-gnuabi64-g++", ("-march=mips64r5", "-mmsa"), ("qemu-mips64el", "-cpu", "Loongson-3A4000")),

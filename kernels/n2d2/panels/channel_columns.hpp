@@ -4,7 +4,7 @@
 // weights of a group of eight channels are brought into the order of taps once for each line.
 // Stack: a vector of weights for each tap.
 //
-// Members of a struct Vec of an instruction set (arm/neon_channels.hpp, arm/sve_channels.hpp):
+// Members of a struct Vec of an instruction set (arm/neon_channels.hpp):
 //
 //   Sums, Inputs, Weights      of eight channels
 //   most(taps)                 pixels whose sums have registers, beside weights

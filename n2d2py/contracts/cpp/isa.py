@@ -71,13 +71,7 @@ FAMILIES = (
         "x86_64|AMD64|i[3-6]86",
         ("cpuid.h",),
     ),
-    Family(
-        "arm64",
-        "defined(__aarch64__) && defined(__linux__) && defined(__GNUC__)",
-        "aarch64%",
-        "aarch64",
-        ("sys/auxv.h", "sys/prctl.h"),
-    ),
+    Family("arm64", "defined(__aarch64__) && defined(__linux__) && defined(__GNUC__)", "aarch64%", "aarch64", ("sys/auxv.h",)),
 )
 
 
@@ -215,7 +209,6 @@ _NEONI8MM = _extending(
     present="hardware(AT_HWCAP, 20) && hardware(AT_HWCAP2, 13)",
     probe=Probe("-march=armv8.2-a+i8mm", "smmla v0.4s, v0.16b, v0.16b", "compilers before GCC 10 and clang 11 do not know it"),
 )
-_SVE256_FLAGS = ("-march=armv8.2-a+sve+dotprod+i8mm", "-msve-vector-bits=256")
 
 # From the fastest to the slowest.
 _TABLE = (
@@ -253,18 +246,6 @@ _TABLE = (
         flags=("-msse4.1",),
         present='supports("sse4.1")',
         family="x86",
-    ),
-    _extending(
-        _NEONI8MM,
-        ("sve256", "SVE of 256 bits", "NeonDot", "N2D2_SVE256"),
-        "ARM with SVE or SVE2 and I8MM, built for vectors of 256 bits (Neoverse V1)",
-        f"{_NEONI8MM.when} && \\\n"
-        "    defined(__ARM_FEATURE_SVE_MATMUL_INT8) && defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS == 256",
-        signed=frozenset(),
-        tiles=((0, 0, 0), (8, 1, 8192), (8, 1, 65536), (6, 1, 24576), (4, 1, 24576)),
-        flags=_SVE256_FLAGS,
-        present=f"{_NEONI8MM.present} && hardware(AT_HWCAP2, 9) && hasVectors(32)",
-        probe=Probe(" ".join(_SVE256_FLAGS), "usmmla z0.s, z0.b, z0.b", "compilers before GCC 10 and clang 12 do not know it"),
     ),
     _NEONI8MM,
     _NEONDOT,

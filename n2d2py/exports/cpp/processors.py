@@ -42,7 +42,6 @@ i686 | i686 | -m32 -march=i686 -mfpmath=sse -msse2 | i686-linux-gnu- | qemu-i386
 aarch64 | aarch64 | -march=armv8-a | aarch64-linux-gnu- | qemu-aarch64
 aarch64-dot | aarch64 | -march=armv8.2-a+dotprod | aarch64-linux-gnu- | qemu-aarch64 -cpu max
 aarch64-i8mm | aarch64 | -march=armv8.2-a+dotprod+i8mm | aarch64-linux-gnu- | qemu-aarch64 -cpu max
-aarch64-sve256 | aarch64 | -march=armv8.2-a+sve+dotprod+i8mm -msve-vector-bits=256 | aarch64-linux-gnu- | qemu-aarch64 -cpu max,sve-default-vector-length=32
 armv7 | arm | -march=armv7-a -mfpu=neon -mfloat-abi=hard -Wno-psabi | arm-linux-gnueabihf- | qemu-arm
 riscv64 | riscv64 | -march=rv64gc | riscv64-linux-gnu- | qemu-riscv64
 riscv64-rvv | riscv64 | --target=riscv64-linux-gnu -march=rv64gcv | riscv64-linux-gnu- | qemu-riscv64 -cpu rv64,v=true,vlen=256,vext_spec=v1.0

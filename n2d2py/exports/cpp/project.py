@@ -405,11 +405,7 @@ class Project:
     def kernel_headers(self) -> list[str]:
         """The kernel headers that the sources include."""
         headers = [header for layer in self.compiled_layers if layer.code for header in layer.code.headers]
-        names = (
-            (True, "parallel plane peak quantize tuning vector_length"),
-            (self.has_files, "binary"),
-            (self.derivations, "derived"),
-        )
+        names = ((True, "parallel plane peak quantize tuning"), (self.has_files, "binary"), (self.derivations, "derived"))
         stems = [*wanted_names(*names), *([self.post.post.kernel] if self.post else [])]
         headers += [f"n2d2/{stem}.hpp" for stem in stems]
         headers += [self.conversion.header] if self.conversion else []
