@@ -1,4 +1,4 @@
-"""CutSegment segments: vertical strips, or slices of channels, that run one after the other.
+"""SegmentCut segments: vertical strips, or slices of channels, that run one after the other.
 
 The columns of the segment's last output are cut into ranges. Backwards from there, each operator needs the columns of its
 inputs that its windows cover; columns that two strips need are computed twice (the halo). Each strip runs all rows from first
@@ -36,7 +36,7 @@ Columns = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class CutSegment:
+class SegmentCut:
     """A segment of consecutive operators, by name, cut into strips or into slices of channels.
 
     Attributes:

@@ -20,7 +20,7 @@ from n2d2py.memory.access import Window, access_of
 from n2d2py.memory.strips import (
     Channels,
     Columns,
-    CutSegment,
+    SegmentCut,
     beginning_at,
     read_columns,
     slice_name,
@@ -63,13 +63,13 @@ def _has_channels(node: QuantNode) -> bool:
     return node.op.kind == "Pool" or (node.op.kind == "Activation" and isinstance(node.form, (Table, Interpolated)))
 
 
-def with_strips(graph: QuantGraph, cuts: Sequence[CutSegment]) -> QuantGraph:
+def with_strips(graph: QuantGraph, cuts: Sequence[SegmentCut]) -> QuantGraph:
     """Return the network with the layers of `cuts` strip by strip, or slice by slice."""
     return _StripRewriter(graph, cuts).done() if cuts else graph
 
 
 class _StripRewriter:
-    def __init__(self, graph: QuantGraph, cuts: Sequence[CutSegment]):
+    def __init__(self, graph: QuantGraph, cuts: Sequence[SegmentCut]):
         self.graph, self.cuts = graph, cuts
         self._layers = {node.name: node for node in graph.nodes}
         gone = {self._layers[name].output for cut in cuts for name in cut.ops[:-1]}
@@ -108,7 +108,7 @@ class _StripRewriter:
         inputs = [self._piece(each, strip, number, read) for each in node.inputs]
         self._append(replace(node, op=op), strip_name(node.name, number), inputs, name)
 
-    def _add_slices(self, cut: CutSegment, last: QuantNode) -> None:
+    def _add_slices(self, cut: SegmentCut, last: QuantNode) -> None:
         inner = {self._layers[name].output for name in cut.ops}
         for number, part in enumerate(cut.slices):
             for node in (self._layers[name] for name in cut.ops):
