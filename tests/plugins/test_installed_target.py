@@ -54,11 +54,11 @@ def command(place: Path, *words: str, parameters: str = "") -> subprocess.Comple
 
 
 def test_the_target_runs_from_end_to_end(place):
-    parameters = "ToyOrder=inputs\nToyNote=hello\nRoundBlobs=1\n[h]\nUnit=2\n[y]\nUnti=1\n"
+    parameters = "ToyOrder=inputs\nToyNote=hello\nInt4Weights=1\n[h]\nUnit=2\n[y]\nUnti=1\n"
     done = command(place, "-export", "TOY", "-test", "-compare", "10", "-quality", "best", parameters=parameters)
     assert done.returncode == 0, done.stderr
     assert "compiled values identical to Python's" in done.stdout and "toy" in done.stdout
-    assert "W109: params.ini:3: RoundBlobs has no effect: the TOY export does not read it" in done.stderr
+    assert "W109: params.ini:3: Int4Weights has no effect: the TOY export does not read it" in done.stderr
     assert "W102: params.ini:6 [y]: " in done.stderr
     assert "did you mean 'Unit'?" in done.stderr and "W801" not in done.stderr
     folder = place / "export_TOY_int8"
@@ -93,11 +93,11 @@ def test_what_it_cannot_take_is_refused_and_nothing_written(place, parameters, w
 
 def test_its_parameters_mean_nothing_to_other_targets(place):
     parameters = "ToyLanes=4\nToyLane=4\n"
-    done = command(place, "-export", "NCNN", "-quality", "fast", "-db-export", "0", parameters=parameters)
+    done = command(place, "-export", "ONNX", "-quality", "fast", "-db-export", "0", parameters=parameters)
     assert done.returncode == 0, done.stderr
-    assert "W109: params.ini:1: ToyLanes has no effect: the NCNN export does not read it" in done.stderr
+    assert "W109: params.ini:1: ToyLanes has no effect: the ONNX export does not read it" in done.stderr
     assert "W102: params.ini:2: " in done.stderr
-    assert "ToyLanes" not in json.loads((place / "export_NCNN_int8" / "manifest.json").read_text())["parameters"]
+    assert "ToyLanes" not in json.loads((place / "export_ONNX_int8" / "manifest.json").read_text())["parameters"]
 
 
 def test_a_parameter_that_another_overrules_is_warned_of(place):
