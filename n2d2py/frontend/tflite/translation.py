@@ -134,10 +134,8 @@ class Translation:
 
     def number(self, index: int, what: str) -> int:
         """Return the integer of a constant with one value."""
-        numbers = self.numbers(index, what)
-        if len(numbers) != 1:
-            raise RefusedOperator(f"its {what} has {len(numbers)} values")
-        return numbers[0]
+        (number,) = self.numbers(index, what)
+        return number
 
     def real(self, index: int, rank: int = 0, truth: bool = False) -> str:
         """Return the dequantized tensor in the graph's order, its Booleans, or its integers without a scale.
