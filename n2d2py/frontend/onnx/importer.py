@@ -406,8 +406,7 @@ def _ending(model: OnnxModel, constants: Collection[str], refused: set[str]) -> 
     if model.places or has_inner or not refused <= {name for node in writers for name in node.output}:
         return ""
     nodes = [(node.input, node.output) for node in model.proto.graph.node if not all(name in constants for name in node.output)]
-    option = propose_outputs(nodes, refused, model.outputs)
-    return option and f"; or end the model before it: {option}"
+    return propose_outputs(nodes, refused, model.outputs)
 
 
 def _refuse_nan(graph: Graph) -> None:
