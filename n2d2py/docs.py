@@ -24,7 +24,7 @@ from n2d2py.exports.registry import EXTRAS, installed_targets, parameters_page, 
 from n2d2py.frontend.ini import network
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
 from n2d2py.frontend.ini.targets import TARGET, post_schema
-from n2d2py.ini.docs import layer_table, schema_page
+from n2d2py.ini.schema import layer_table, schema_page
 from n2d2py.options import COMMON, FUSED, GROUPS, IGNORED, OPTIONS, PURPOSE, REFUSED, USAGE
 
 _DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -12,7 +12,7 @@ from n2d2py.error_codes import code_table
 from n2d2py.errors import Location, N2D2Error, suggest
 from n2d2py.exports.base import Target
 from n2d2py.ini import GENERAL, LAYER_PARAMETERS, Params, Schema, read_params
-from n2d2py.ini.docs import schema_page, schema_text
+from n2d2py.ini.schema import schema_page, schema_text
 from n2d2py.registry import Registry
 
 EXTRAS = {"EthosU": "ethosu", "NCNN": "ncnn", "NVDLA": "nvdla", "Vulkan": "vulkan"}

@@ -6,7 +6,6 @@ import contextlib
 import io
 import sys
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +17,7 @@ from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.model import ImportOptions, OnnxModel, load_onnx, stored_type
 from n2d2py.frontend.tflite.control_flow import inline_graphs, mark_dilations
-from n2d2py.frontend.tflite.file import TfliteFile, invalid_file_error, read_tflite
+from n2d2py.frontend.tflite.file import invalid_file_error, read_tflite
 from n2d2py.frontend.tflite.translation import Translation
 
 Source = Path | onnx.ModelProto
@@ -45,8 +44,10 @@ def load_tflite(path: str | Path, options: ImportOptions = ImportOptions()) -> O
     cannot be translated.
     """
     try:
-        file = read_tflite(Path(path))
-        file = _ending_at(options.cut.outputs, mark_dilations(inline_graphs(file)))
+        file = mark_dilations(inline_graphs(read_tflite(Path(path))))
+        known = {tensor.name: index for index, tensor in enumerate(file.tensors)}
+        if (names := options.cut.outputs) and known.keys() >= set(names):  # operators after them are not translated
+            file = replace(file, outputs=tuple(known[name] for name in names))
         translation = Translation(file)
         proto = translation.run()
     except (ValueError, LookupError) as damage:  # DamagedFile, and NumPy where offsets or sizes do not fit
@@ -67,12 +68,6 @@ def load_tflite(path: str | Path, options: ImportOptions = ImportOptions()) -> O
     stored = [one for one in inputs if one.is_quantized]
     types = {one.name: stored_type(one.dtype, float(one.scale[0]), int(one.zero_point[0])) for one in stored}
     return replace(model, places=translation.places, states=states, batch=1 if states else model.batch, stored=types)
-
-
-def _ending_at(names: Sequence[str], file: TfliteFile) -> TfliteFile:
-    """Return the file with these outputs, so that operators after them are not translated; unchanged if it lacks one."""
-    known = {tensor.name: index for index, tensor in enumerate(file.tensors)}
-    return replace(file, outputs=tuple(known[name] for name in names)) if names and known.keys() >= set(names) else file
 
 
 def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:

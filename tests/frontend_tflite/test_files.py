@@ -1,6 +1,6 @@
 """What is refused of .tflite files, in one line that names the operator; damaged files; the tables of the schema.
 
-They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.flatbuffer`, `n2d2py.frontend.models` and
+They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.schema`, `n2d2py.frontend.models` and
 `n2d2py.frontend.tflite.translation`.
 """
 

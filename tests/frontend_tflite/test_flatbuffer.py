@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.frontend.tflite.flatbuffer import FlatTable
+from n2d2py.frontend.tflite.schema import FlatTable
 
 TABLE = 20
 """Where the table of `table` starts, behind a vtable of six fields at 4."""

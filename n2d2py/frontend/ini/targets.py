@@ -17,12 +17,7 @@ from n2d2py.targets.target import ScoreTarget
 _SCORING = tuple(
     Ignored(name, "keys of scores", does, remedy, same=same)
     for name, does, remedy, same in (
-        (
-            "ValueThreshold",
-            "leaves estimates below a value without a class",
-            "remove it, and compare the outputs with the threshold in the application",
-            ("0", "0.0"),
-        ),
+        ("ValueThreshold", "leaves estimates below it without a class", "remove it; compare in the application", ("0", "0.0")),
         ("WeakTarget", "leaves stimuli of a label out of the score", "map this label to -1 with LabelsMapping", ("-2",)),
         ("MaskLabelTarget", "scores only where another target gives a label", "remove it", ("",)),
         ("MaskedLabel", "is the label where MaskLabelTarget scores", "remove it", ("-1",)),

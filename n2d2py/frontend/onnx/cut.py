@@ -78,7 +78,7 @@ _MOST_PROPOSED = 12
 
 
 def propose_outputs(nodes: Iterable[tuple[Sequence[str], Sequence[str]]], refused: set[str], outputs: Sequence[str]) -> str:
-    """Return the option that ends a model before its refused nodes; "" if less than a third of the nodes would be left.
+    """Return the remedy that ends a model before its refused nodes; "" if less than a third of the nodes would be left.
 
     `nodes`: inputs and outputs of each, in order. `refused`: results of the refused nodes. `outputs`: those of the model.
     """
@@ -95,7 +95,7 @@ def propose_outputs(nodes: Iterable[tuple[Sequence[str], Sequence[str]]], refuse
     names = [name for name in kept if name in ends]
     if 3 * left < count or not 0 < len(names) <= _MOST_PROPOSED or any("," in name for name in names):
         return ""
-    return f"-outputs {shlex.quote(','.join(names))}"
+    return f"; or end the model before it: -outputs {shlex.quote(','.join(names))}"
 
 
 def _typed_tensor(name: str, types: dict[str, onnx.ValueInfoProto], path: str) -> onnx.ValueInfoProto:

@@ -66,9 +66,7 @@ def _load_tensor(tensor: TensorProto, path: Path) -> None:
     try:
         with open_regular(target) as file:
             if file.seek(0, 2) < offset + length:
-                raise _error(
-                    path, tensor, f"go beyond the end of '{location}'", "copy the complete data file next to the model"
-                )
+                raise _error(path, tensor, f"go beyond the end of '{location}'", "copy the complete data file")
             file.seek(offset)
             data = file.read(length)
     except OSError as error:

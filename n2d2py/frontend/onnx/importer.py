@@ -6,7 +6,7 @@ imported does not stop the walk: its outputs get the shapes that ONNX infers. On
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -139,7 +139,7 @@ class _Walk:
     def run(self) -> None:
         for proto in self.builder.model.proto.graph.node:
             self._visit(proto)
-        refused = _refused_errors(self.builder.model, self.builder.constants, self._refused)
+        refused = _refused_errors(self.builder, self._refused)
         ErrorList.raise_if([*refused] or self._failures)
 
     def _visit(self, proto: onnx.NodeProto) -> None:
@@ -371,17 +371,13 @@ class _RefusedNodes(N2D2Error):
     refusal: Unsupported | None = None
 
 
-def _refused_errors(
-    model: OnnxModel, constants: Collection[str], refused: Iterable[tuple[onnx.NodeProto, Unsupported]]
-) -> list[_RefusedNodes]:
-    """Return one E310 for each operator and reason of the refused nodes, with its count and first node.
-
-    `constants`: names of the tensors that are known at import.
-    """
+def _refused_errors(builder: Builder, refused: list[tuple[onnx.NodeProto, Unsupported]]) -> list[_RefusedNodes]:
+    """Return one E310 for each operator and reason of the refused nodes, with its count and first node."""
+    model = builder.model
     groups: dict[tuple[str, str], list[tuple[onnx.NodeProto, Unsupported]]] = {}
     for node, refusal in refused:
         groups.setdefault((operator_key(node.op_type, node.domain), refusal.reason), []).append((node, refusal))
-    errors, ending = [], _ending(model, constants, {_result(node) for nodes in groups.values() for node, _ in nodes})
+    errors, ending = [], _ending(builder, {_result(node) for node, _ in refused})
     for (operator, reason), nodes in groups.items():
         node, refusal = nodes[0]
         default = f"{_OTHER_SIZES * model.has_given_sizes}{_DEFAULT_REMEDY}"
@@ -399,15 +395,15 @@ def _result(node: onnx.NodeProto) -> str:
     return next(filter(None, node.output), "")
 
 
-def _ending(model: OnnxModel, constants: Collection[str], refused: set[str]) -> str:
+def _ending(builder: Builder, refused: set[str]) -> str:
     """Return the remedy that leaves the nodes with the results `refused`, and all after them, out."""
+    model, constants = builder.model, builder.constants
     writers = [node for node in model.proto.graph.node if not refused.isdisjoint(node.output)]
     has_inner = any(attribute.HasField("g") for node in writers for attribute in node.attribute)
     if model.places or has_inner or not refused <= {name for node in writers for name in node.output}:
         return ""
     nodes = [(node.input, node.output) for node in model.proto.graph.node if not all(name in constants for name in node.output)]
-    option = propose_outputs(nodes, refused, model.outputs)
-    return option and f"; or end the model before it: {option}"
+    return propose_outputs(nodes, refused, model.outputs)
 
 
 def _refuse_nan(graph: Graph) -> None:

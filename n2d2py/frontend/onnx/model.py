@@ -73,20 +73,6 @@ class OnnxInput:
         """True if a size other than the batch is unknown."""
         return None in self.shape[1:]
 
-    def sized(self, sizes: Sequence[int], where: Location) -> OnnxInput:
-        """Return the input with these sizes after the batch axis; an input with one axis, or with a free batch, may get all.
-
-        Raises N2D2Error: E305 wrong number of sizes, or a size that differs from the file.
-        """
-        has_all = len(sizes) == len(self.dims) and self.dims[:1] == (None,)
-        first = 0 if has_all or len(self.dims) < 2 else 1
-        declared = self.dims[first:]
-        if len(sizes) != len(declared) or any(known not in (None, size) for known, size in zip(declared, sizes, strict=True)):
-            what = f"input '{self.name}' has shape {dims_text(declared)} and cannot have {dims_text(sizes)}"
-            remedy = "give a size for each axis after the batch; only open sizes can be changed"
-            raise N2D2Error("E305", what, where=where, remedy=remedy)
-        return replace(self, dims=(*self.dims[:first], *sizes))
-
 
 @dataclass(frozen=True)
 class ImportOptions:
@@ -144,7 +130,7 @@ class OnnxModel:
         return [value.name for value in self.proto.graph.output]
 
     def set_sizes(self, name: str, sizes: Sequence[int]) -> None:
-        """Set the sizes after the batch axis that the file leaves open; a shape of all axes also sets a free first one.
+        """Set the sizes after the batch axis that the file leaves open; an input with one axis, or with a free batch, may get all.
 
         Raises N2D2Error: E305 no such input, or a shape that the file does not allow.
         """
@@ -153,8 +139,16 @@ class OnnxModel:
             what = f"input '{name}' does not exist; the inputs are {', '.join(names)}"
             raise N2D2Error("E305", what, where=self.place(), remedy="name one of the inputs")
         index = names.index(name)
-        self.inputs[index] = self.inputs[index].sized(sizes, self.place())
-        if len(sizes) == len(self.inputs[index].dims) > 1:
+        dims = self.inputs[index].dims
+        first = 0 if len(dims) < 2 or (len(sizes) == len(dims) and dims[0] is None) else 1
+        if len(sizes) != len(dims[first:]) or any(
+            known not in (None, size) for known, size in zip(dims[first:], sizes, strict=True)
+        ):
+            what = f"input '{name}' has shape {dims_text(dims[first:])} and cannot have {dims_text(sizes)}"
+            remedy = "give a size for each axis after the batch; only open sizes can be changed"
+            raise N2D2Error("E305", what, where=self.place(), remedy=remedy)
+        self.inputs[index] = replace(self.inputs[index], dims=(*dims[:first], *sizes))
+        if len(sizes) == len(dims) > 1:
             self.batch = 1 if sizes[0] == 1 else _common_batch(self.inputs)
         self.has_given_sizes = True
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.model import read_model
-from n2d2py.frontend.tflite.flatbuffer import NO_TABLE, DamagedFile, FlatTable
-from n2d2py.frontend.tflite.schema import ACTIVATIONS, CUSTOM, IDENTIFIER, INT4, LIMITS, OPERATORS, OTHER_TYPES, TYPES
+from n2d2py.frontend.tflite import schema
+from n2d2py.frontend.tflite.schema import NO_TABLE, DamagedFile, FlatTable
 from n2d2py.graph.shapes import Shape
 from n2d2py.naming import FreshNames
 
@@ -128,10 +128,10 @@ class TfliteOperator:
     def fused_limits(self, slot: int) -> tuple[float, float] | None:
         """Return the limits of the fused activation of an option; None without one."""
         number = self.options.integer(slot, "<b")
-        name = ACTIVATIONS[number] if 0 <= number < len(ACTIVATIONS) else f"number {number}"
-        if name != "NONE" and name not in LIMITS:
+        name = schema.ACTIVATIONS[number] if 0 <= number < len(schema.ACTIVATIONS) else f"number {number}"
+        if name != "NONE" and name not in schema.LIMITS:
             raise RefusedOperator(f"its fused activation {name} is not supported")
-        return LIMITS.get(name)
+        return schema.LIMITS.get(name)
 
     def arity_error(self) -> RefusedOperator:
         """Return the error for a wrong number of inputs or outputs."""
@@ -183,7 +183,7 @@ def read_tflite(path: Path) -> TfliteFile:
     """
     name = str(path)
     data = read_model(path, "TFLite", "convert or download the model again")
-    if data[4:8] != IDENTIFIER:
+    if data[4:8] != schema.IDENTIFIER:
         raise invalid_file_error(name, "the file is damaged, truncated or not a TFLite model")
     model = FlatTable.root(data)
     if model.integer(0, "<I") != 3:
@@ -253,9 +253,9 @@ def _read_graph(
 def _operator_code(entry: FlatTable) -> tuple[str, bool]:
     """Return (name of an operator, whether it is custom)."""
     number = max(entry.integer(0, "<b"), entry.integer(3))
-    if number == CUSTOM:
+    if number == schema.CUSTOM:
         return entry.text(1) or "CUSTOM", True
-    return (OPERATORS[number] if 0 <= number < len(OPERATORS) else f"OPERATOR_{number}"), False
+    return (schema.OPERATORS[number] if 0 <= number < len(schema.OPERATORS) else f"OPERATOR_{number}"), False
 
 
 def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], inputs: tuple[int, ...]) -> None:
@@ -285,11 +285,11 @@ def _read_tensor(entry: FlatTable, name: str, buffers: list[FlatTable], data: by
     scale, zero = numbers.vector(2, "<f4"), numbers.vector(3, "<i8")
     axis = numbers.integer(6) if len(shape) > 1 else 0  # files give biases that of their weights
     refusal = _refusal(entry, kind, numbers)
-    dtype = TYPES.get(kind, np.dtype(np.float32))
+    dtype = schema.TYPES.get(kind, np.dtype(np.float32))
     if not scale.size or dtype.kind not in "iu" or (refusal and not entry.flag(5)):
         scale, zero = scale[:0], zero[:0]
     else:
-        _check_scales(name, shape, 4 if kind == INT4 else 8 * dtype.itemsize, dtype.kind == "u", scale, zero, axis)
+        _check_scales(name, shape, 4 if kind == schema.INT4 else 8 * dtype.itemsize, dtype.kind == "u", scale, zero, axis)
         zero = zero if zero.size else np.zeros(scale.size, np.int64)
     tensor = TfliteTensor(name, shape, dtype, scale, zero, refusal=refusal)
     if refusal:
@@ -299,19 +299,19 @@ def _read_tensor(entry: FlatTable, name: str, buffers: list[FlatTable], data: by
         return replace(tensor, axis=axis, values=_dense_values(entry.table(6), shape, listed))
     opened = entry.vector(7, "<i4") < 0
     is_open = bool(opened[1:].any() or (opened.any() and shape[:1] != (1,)))
-    values = _constant_values(shape, dtype, stored, kind == INT4) if stored.size else None
+    values = _constant_values(shape, dtype, stored, kind == schema.INT4) if stored.size else None
     return replace(tensor, axis=axis, values=values, is_open=is_open)
 
 
 def _refusal(entry: FlatTable, kind: int, numbers: FlatTable) -> str:
     """Return the reason why a tensor is unusable, or ""; `numbers`: its quantization."""
-    if kind not in TYPES:
-        return f"is of type {OTHER_TYPES.get(kind, f'number {kind}')}"
+    if kind not in schema.TYPES:
+        return f"is of type {schema.OTHER_TYPES.get(kind, f'number {kind}')}"
     if entry.flag(5):
         return "is a variable, which keeps its value from run to run"
     if entry.integer(10, "<I"):
         return "has its values in another file, which is not supported"
-    if entry.has(6) and kind == INT4:
+    if entry.has(6) and kind == schema.INT4:
         return "is sparse and 4-bit"
     return "is quantized without scale and zero point" if numbers.integer(4, "<B") else ""
 

@@ -105,9 +105,7 @@ def _add_transposed_conv(t: Translation, op: TfliteOperator, padding: int, strid
     declared = _image(t, op.output)
     back, pads = find_windows(padding, declared[1:3], (kh, kw), stride, (1, 1))
     if tuple(back) != shape[1:3] or declared[3] != outputs or declared[0] != shape[0]:
-        raise RefusedOperator(
-            f"its result {' x '.join(map(str, declared))} does not fit its input {' x '.join(map(str, shape))}"
-        )
+        raise RefusedOperator(f"its result of shape {declared} does not fit its input of shape {shape}")
     full = [(n - 1) * s + k for n, s, k in zip(shape[1:3], stride, (kh, kw), strict=True)]
     ends = [f - o - p for f, o, p in zip(full, declared[1:3], pads[:2], strict=True)]
     matrix = t.parameter(weights, lambda values: values.transpose(3, 0, 1, 2), 1)

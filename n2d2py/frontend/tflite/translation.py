@@ -134,10 +134,8 @@ class Translation:
 
     def number(self, index: int, what: str) -> int:
         """Return the integer of a constant with one value."""
-        numbers = self.numbers(index, what)
-        if len(numbers) != 1:
-            raise RefusedOperator(f"its {what} has {len(numbers)} values")
-        return numbers[0]
+        (number,) = self.numbers(index, what)
+        return number
 
     def real(self, index: int, rank: int = 0, truth: bool = False) -> str:
         """Return the dequantized tensor in the graph's order, its Booleans, or its integers without a scale.
@@ -370,8 +368,7 @@ class Translation:
 
         nodes = [(names(operator.inputs), names(operator.outputs)) for operator in self.file.operators]
         refused = {name for operators in refusals for operator in operators for name in names(operator.outputs)}
-        option = propose_outputs(nodes, refused, names(self.file.outputs)) if refused else ""
-        return option and f"; or end the model before it: {option}"
+        return propose_outputs(nodes, refused, names(self.file.outputs)) if refused else ""
 
     def _refused(self, code: str, reason: str, operators: list[TfliteOperator], ending: str) -> N2D2Error:
         number = "1 operator" if len(operators) == 1 else f"{len(operators)} operators, the first one here"
