@@ -195,52 +195,42 @@ def _least_maximum(node: Node[Softmax], scores: np.ndarray) -> float:
     return float(counted.min()) if counted.size else -np.inf
 
 
-class _Observer:
-    """The calibrated tensors of a fused float graph, measured batch by batch."""
-
-    def __init__(self, graph: Graph):
-        self.graph, self.wanted = graph, calibrated_tensors(graph)
-        self.recurrent = _observed_layers(graph, self.wanted)
-        self.outputs = [name for name in graph.outputs if name not in self.wanted and not graph.kind(name)]
-        self.floors = _ScoreFloors(graph)
-        taps = [*self.wanted, *(name for node in self.recurrent for name in node.inputs), *self.floors.taps]
-        self.engine, self.several = FloatEngine.for_batches(graph, taps)
-
-    def measure(self, batch: np.ndarray) -> Statistics:
-        values = self.engine.run(batch)
-        later = _states_of_later_calls(self.graph, self.recurrent, values)
-        again = self.engine.run({**named_inputs(self.graph, batch), **later}) if later else {}
-        part = Statistics(stimuli=len(batch))
-        states = [observe_states(node, [values[name] for name in node.inputs]) for node in self.recurrent]
-        for name in self.outputs:
-            if np.isnan(values[name]).any():
-                raise _not_finite(name)
-        floors = self.floors.of(values)
-        for name in self.wanted:
-            scores = values.pop(name)
-            part.histograms[name] = _histogram(np.maximum(scores, floors[name]) if name in floors else scores, name)
-            if name in again:
-                part.histograms[name].merge(_histogram(again.pop(name), name))
-        part.histograms |= {name: _histogram(reached, name) for one in states for name, reached in one.items()}
-        return part
-
-
 def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Statistics:
     """Return histograms of the calibrated tensors of a fused float graph over batches (n, C, H, W).
 
     Batches run on all cores; the result does not depend on the number of threads. Raises N2D2Error (E504 a tensor that is not
     finite, E508 no samples).
     """
-    digest = hashlib.sha256()
+    digest, result, wanted, floors = hashlib.sha256(), Statistics(key=key), calibrated_tensors(graph), _ScoreFloors(graph)
+    recurrent = _observed_layers(graph, wanted)
+    outputs = [name for name in graph.outputs if name not in wanted and not graph.kind(name)]
+    taps = [*wanted, *(name for node in recurrent for name in node.inputs), *floors.taps]
+    engine, several = FloatEngine.for_batches(graph, taps)
 
     def digested() -> Iterator[np.ndarray]:
         for batch in batches:
             digest.update(np.ascontiguousarray(batch).data)
             yield batch
 
-    result = Statistics(key=key)
-    observer = _Observer(graph)
-    for part in ordered_map(observer.measure, digested(), observer.several):
+    def measure(batch: np.ndarray) -> Statistics:
+        values = engine.run(batch)
+        later = _states_of_later_calls(graph, recurrent, values)
+        again = engine.run({**named_inputs(graph, batch), **later}) if later else {}
+        part = Statistics(stimuli=len(batch))
+        states = [observe_states(node, [values[name] for name in node.inputs]) for node in recurrent]
+        spoiled = next((name for name in outputs if np.isnan(values[name]).any()), None)
+        if spoiled is not None:
+            raise _not_finite(spoiled)
+        limits = floors.of(values)
+        for name in wanted:
+            scores = values.pop(name)
+            part.histograms[name] = _histogram(np.maximum(scores, limits[name]) if name in limits else scores, name)
+            if name in again:
+                part.histograms[name].merge(_histogram(again.pop(name), name))
+        part.histograms |= {name: _histogram(reached, name) for one in states for name, reached in one.items()}
+        return part
+
+    for part in ordered_map(measure, digested(), several):
         if result.stimuli:
             result.merge(part)
         else:  # a copy of all histograms is much for a deep network

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from n2d2py.arithmetic import NumType
 _MOST_BINS = 128
 
 
-@dataclass
 class LevelCounts:
     """Counts over the range of an integer type, in bins of whole steps; what lies beyond is in the outermost ones.
 
@@ -21,14 +20,9 @@ class LevelCounts:
         lowest, highest: the ends of the stored integers seen; `highest < lowest` while empty.
     """
 
-    type: NumType
-    real: np.ndarray = field(init=False)
-    stored: np.ndarray = field(init=False)
-    lowest: int = 2**62
-    highest: int = -(2**62)
-
-    def __post_init__(self) -> None:
-        steps = self.type.qmax - self.type.qmin + 1
+    def __init__(self, kind: NumType):
+        self.type, self.lowest, self.highest = kind, 2**62, -(2**62)
+        steps = kind.qmax - kind.qmin + 1
         self.group = -(-steps // _MOST_BINS)
         bins = -(-steps // self.group)
         self.real, self.stored = np.zeros(bins, np.int64), np.zeros(bins, np.int64)
