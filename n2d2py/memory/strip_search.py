@@ -17,7 +17,7 @@ from n2d2py.memory.packing import address_step
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.rows import streamable
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.strips import Channels, Columns, Cut, ranges_read
+from n2d2py.memory.strips import Channels, Columns, SegmentCut, ranges_read
 
 MOST_STRIPS = 12
 _STEP = 16  # slices are multiples of this many channels, except the last one: whole vectors of the kernels
@@ -47,7 +47,7 @@ class StripPoint:
 
     bytes: int
     extra: int
-    cuts: tuple[Cut, ...]
+    cuts: tuple[SegmentCut, ...]
 
     @property
     def repeated_work(self) -> int:
@@ -205,7 +205,7 @@ class StripSearch:
                 if any(first >= stop for first, stop in columns):
                     break
                 strips = tuple(segment_columns(ops, tensors, each) for each in columns)
-                cuts.append(Cut(cut.ops, strips))
+                cuts.append(SegmentCut(cut.ops, strips))
                 extra += extra_work(ops, tensors, strips)
             else:
                 other = StripPoint(point.bytes, extra, tuple(cuts))
@@ -237,10 +237,10 @@ class StripSearch:
         cuts = tuple(self._cut(begin, choice) for begin, choice in chosen if choice.columns or choice.channels)
         return StripPoint(max(choice.bytes for _, choice in chosen), rest[0], cuts)
 
-    def _cut(self, begin: int, choice: _Choice) -> Cut:
+    def _cut(self, begin: int, choice: _Choice) -> SegmentCut:
         ops = self._ops[begin : choice.end]
         strips = tuple(segment_columns(ops, self.problem.tensors, columns) for columns in choice.columns)
-        return Cut(tuple(op.name for op in ops), strips, choice.channels)
+        return SegmentCut(tuple(op.name for op in ops), strips, choice.channels)
 
     def _up(self, size: int) -> int:
         return round_up(size, self._step)

@@ -36,7 +36,7 @@ Columns = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Cut:
+class SegmentCut:
     """A segment of consecutive operators, by name, cut into strips or into slices of channels.
 
     Attributes:

@@ -16,7 +16,7 @@ from n2d2py.memory.buffers import Buffers
 from n2d2py.memory.cut import Cutter
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strip_search import StripPoint, StripSearch, cuts_of, multiply_accumulates, segment_columns
-from n2d2py.memory.strips import Cut, read_columns, window_columns
+from n2d2py.memory.strips import SegmentCut, read_columns, window_columns
 
 _OUTSIDE = Settings(include_input=False, clock="op", buffer_alignment=4)
 
@@ -119,7 +119,7 @@ def test_strips_of_a_layer_that_halves_the_columns():
     net.pool(net.conv(net.conv(net.input, 8, 3), 8, 3), 2, 2)
     problem = net.done()
     for count in (2, 3, 4):
-        cut = Cut(
+        cut = SegmentCut(
             tuple(op.name for op in problem.ops),
             tuple(segment_columns(problem.ops, problem.tensors, each) for each in cuts_of(12, count)),
         )

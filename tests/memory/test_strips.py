@@ -30,7 +30,7 @@ from n2d2py.memory.scratch import ScratchNeed, place_scratch
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import plan_streamed
 from n2d2py.memory.strip_search import StripSearch, cuts_of, extra_work, multiply_accumulates, segment_columns
-from n2d2py.memory.strips import Cut, read_columns
+from n2d2py.memory.strips import SegmentCut, read_columns
 from n2d2py.passes.integer.strips import by_channels, by_columns
 from n2d2py.stages.memory import plan_network
 
@@ -46,11 +46,11 @@ def _least(problem: MemoryProblem, most: float, settings: Settings = _OUTSIDE):
     return narrow, plan_streamed(narrow, settings), point.extra / search.work
 
 
-def _cut(problem: MemoryProblem, first: int, stop: int, count: int) -> Cut:
+def _cut(problem: MemoryProblem, first: int, stop: int, count: int) -> SegmentCut:
     """Operators [first, stop) in even strips."""
     ops = problem.ops[first:stop]
     columns = cuts_of(problem.tensors[ops[-1].output].width, count)
-    return Cut(tuple(op.name for op in ops), tuple(segment_columns(ops, problem.tensors, each) for each in columns))
+    return SegmentCut(tuple(op.name for op in ops), tuple(segment_columns(ops, problem.tensors, each) for each in columns))
 
 
 @every(("width", "count", "before", "after"), [(10, 3, 0, 0), (28, 3, 1, 0), (7, 2, 1, 1), (9, 9, 0, 0)])
@@ -108,7 +108,7 @@ def test_the_curve_gives_memory_for_work():
         ), names
 
 
-def _random(seed: int) -> tuple[MemoryProblem, list[Cut]]:
+def _random(seed: int) -> tuple[MemoryProblem, list[SegmentCut]]:
     """A chain of windows and sums with a cut at a random place."""
     rng, problem = random.Random(seed), strip_chain(seed)
     stop = rng.randint(2, len(problem.ops))

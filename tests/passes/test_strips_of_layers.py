@@ -24,13 +24,13 @@ from n2d2py.graph import (
     Table,
     Weighted,
 )
-from n2d2py.memory.strips import Cut
+from n2d2py.memory.strips import SegmentCut
 from n2d2py.passes.integer.strips import by_channels, by_columns, with_strips
 from n2d2py.quant.simulator import simulate
 
 
-def strips(*columns: dict[str, tuple[int, int]]) -> Cut:
-    return Cut(tuple(columns[0]), columns)
+def strips(*columns: dict[str, tuple[int, int]]) -> SegmentCut:
+    return SegmentCut(tuple(columns[0]), columns)
 
 
 def same(before: QuantGraph, after: QuantGraph) -> None:
@@ -123,7 +123,7 @@ def test_columns_that_two_layers_read_are_there_once():
 @pytest.mark.parametrize("integer", [True, False])
 def test_slices_of_channels(integer):
     graph = chain(integer)
-    cut = with_strips(graph, [Cut(("conv/1", "forward"), slices=((0, 3), (3, 8)))])
+    cut = with_strips(graph, [SegmentCut(("conv/1", "forward"), slices=((0, 3), (3, 8)))])
     assert lines(cut) == [
         "conv/1.slice0: Conv env -> conv/1.slice0",
         "forward.slice0: Pool conv/1.slice0 -> forward.slice0",
@@ -153,7 +153,7 @@ def test_slices_of_channels(integer):
 def test_slices_beside_strips():
     """Two segments of one network, one cut each way."""
     graph = residual(True)
-    cut = with_strips(graph, [Cut(("flat",), slices=((0, 2), (2, 6))), strips({"add": (0, 5)}, {"add": (5, 9)})])
+    cut = with_strips(graph, [SegmentCut(("flat",), slices=((0, 2), (2, 6))), strips({"add": (0, 5)}, {"add": (5, 9)})])
     assert [line.split(":")[0] for line in lines(cut)] == [
         *("stem", "deep", "flat.slice0", "flat.slice1", "flat"),
         *("stem.columns0to5", "flat.columns0to5", "add.strip0", "stem.columns5to9", "flat.columns5to9", "add.strip1", "add"),

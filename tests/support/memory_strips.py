@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from n2d2py.memory.access import Access, Concatenated, Joined, TensorSpec, Window
 from n2d2py.memory.problem import MemoryProblem, OpSpec
-from n2d2py.memory.strips import Columns, Cut, beginning_at, shifted, slice_name, strip_name, window_columns
+from n2d2py.memory.strips import Columns, SegmentCut, beginning_at, shifted, slice_name, strip_name, window_columns
 
 
-def with_strips(problem: MemoryProblem, cuts: Sequence[Cut]) -> MemoryProblem:
+def with_strips(problem: MemoryProblem, cuts: Sequence[SegmentCut]) -> MemoryProblem:
     """Return the problem with the operators of `cuts` strip by strip, or slice by slice."""
     last = {cut.ops[-1]: cut for cut in cuts}
     inside = {name for cut in cuts for name in cut.ops}
@@ -23,11 +23,11 @@ def with_strips(problem: MemoryProblem, cuts: Sequence[Cut]) -> MemoryProblem:
     return MemoryProblem(tensors, problem.inputs, problem.outputs, tuple(ops))
 
 
-def _rewritten(cut: Cut, problem: MemoryProblem, tensors: dict[str, TensorSpec]) -> list[OpSpec]:
+def _rewritten(cut: SegmentCut, problem: MemoryProblem, tensors: dict[str, TensorSpec]) -> list[OpSpec]:
     return _strips(cut, problem, tensors) if cut.strips else _slices(cut, problem, tensors)
 
 
-def _slices(cut: Cut, problem: MemoryProblem, tensors: dict[str, TensorSpec]) -> list[OpSpec]:
+def _slices(cut: SegmentCut, problem: MemoryProblem, tensors: dict[str, TensorSpec]) -> list[OpSpec]:
     """Return the operators slice by slice, with their concatenation; outputs are added to `tensors`."""
     known = {op.name: op for op in problem.ops}
     members = [known[name] for name in cut.ops]
@@ -42,7 +42,7 @@ def _slices(cut: Cut, problem: MemoryProblem, tensors: dict[str, TensorSpec]) ->
     return [*found, OpSpec(members[-1].name, Concatenated(), names, members[-1].output, layer="Concat")]
 
 
-def _strips(cut: Cut, problem: MemoryProblem, tensors: dict[str, TensorSpec]) -> list[OpSpec]:
+def _strips(cut: SegmentCut, problem: MemoryProblem, tensors: dict[str, TensorSpec]) -> list[OpSpec]:
     """Return the operators strip by strip, with the view that joins them; outputs are added to `tensors`."""
     known = {op.name: op for op in problem.ops}
     members = [known[name] for name in cut.ops]

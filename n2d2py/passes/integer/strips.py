@@ -17,7 +17,16 @@ from n2d2py.contracts.operator import make_operator
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, StripPiece, channels, width
 from n2d2py.graph.forms import Dequantized, Interpolated, Moved, Real, Table, Weighted
 from n2d2py.memory.access import Window, access_of
-from n2d2py.memory.strips import Channels, Columns, Cut, beginning_at, read_columns, slice_name, strip_name, window_columns
+from n2d2py.memory.strips import (
+    Channels,
+    Columns,
+    SegmentCut,
+    beginning_at,
+    read_columns,
+    slice_name,
+    strip_name,
+    window_columns,
+)
 
 _WINDOWS = ("Conv", "Pool")
 _POINTWISE = ("Activation", "Affine", "ElemWise", "Quantize", "Convert")
@@ -54,13 +63,13 @@ def _has_channels(node: QuantNode) -> bool:
     return node.op.kind == "Pool" or (node.op.kind == "Activation" and isinstance(node.form, (Table, Interpolated)))
 
 
-def with_strips(graph: QuantGraph, cuts: Sequence[Cut]) -> QuantGraph:
+def with_strips(graph: QuantGraph, cuts: Sequence[SegmentCut]) -> QuantGraph:
     """Return the network with the layers of `cuts` strip by strip, or slice by slice."""
     return _StripRewriter(graph, cuts).done() if cuts else graph
 
 
 class _StripRewriter:
-    def __init__(self, graph: QuantGraph, cuts: Sequence[Cut]):
+    def __init__(self, graph: QuantGraph, cuts: Sequence[SegmentCut]):
         self.graph, self.cuts = graph, cuts
         self._layers = {node.name: node for node in graph.nodes}
         gone = {self._layers[name].output for cut in cuts for name in cut.ops[:-1]}
@@ -99,7 +108,7 @@ class _StripRewriter:
         inputs = [self._piece(each, strip, number, read) for each in node.inputs]
         self._append(replace(node, op=op), strip_name(node.name, number), inputs, name)
 
-    def _add_slices(self, cut: Cut, last: QuantNode) -> None:
+    def _add_slices(self, cut: SegmentCut, last: QuantNode) -> None:
         inner = {self._layers[name].output for name in cut.ops}
         for number, part in enumerate(cut.slices):
             for node in (self._layers[name] for name in cut.ops):
