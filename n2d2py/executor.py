@@ -44,11 +44,6 @@ class Executor:
             return _in_processes(min(self.workers, len(shards)), function, shards)
         return ((number, function(shard)) for number, shard in enumerate(shards))
 
-    def map(self, function: Callable[[S], R], shards: Sequence[S]) -> list[R]:
-        """function(shard) of each shard, in their order; errors as in `run`."""
-        results = dict(self.run(function, shards))
-        return [results[number] for number in range(len(shards))]
-
 
 def add_options(parser: argparse.ArgumentParser, workers: int = 1) -> None:
     """-workers N, by default `workers`, and -cluster ADDRESS of a command; `of_options` reads them."""

@@ -74,11 +74,9 @@ def setup(*, quiet: bool = False, verbose: bool = False, strict: bool = False, b
     N2D2Error.words = words
     _warnings.clear()
     logging.addLevelName(NOTICE, "NOTICE")
-    for handler in list(_logger.handlers):
-        _logger.removeHandler(handler)
     handler = _Handler()
     handler.setFormatter(_Formatter())
-    _logger.addHandler(handler)
+    _logger.handlers = [handler]
     _logger.propagate = False
     _logger.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else NOTICE)
 

@@ -48,9 +48,12 @@ def folder(name: str) -> Path:
 @cache
 def templates(*folders: str, escape: bool = False) -> jinja2.Environment:
     """Return the templates below folders of `export_templates`, or in folders with an absolute path, in the first that has them,
-    compiled once for all exports of a process. `escape`: what they print is HTML."""
+    compiled once: those of earlier runs are in a temporary folder of the user. `escape`: what they print is HTML."""
     import jinja2  # late: most commands write nothing
 
+    compiled = None
+    with suppress(RuntimeError, OSError):  # no temporary folder that is safe
+        compiled = jinja2.FileSystemBytecodeCache(pattern=f"n2d2py_{__version__}_{escape}_%s.cache")
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader([folder("export_templates") / each for each in folders]),
         undefined=jinja2.StrictUndefined,
@@ -58,15 +61,5 @@ def templates(*folders: str, escape: bool = False) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=not escape,
         autoescape=escape,
-        bytecode_cache=_bytecode_cache(escape),
+        bytecode_cache=compiled,
     )
-
-
-def _bytecode_cache(escape: bool) -> jinja2.BytecodeCache | None:
-    """Compiled templates of earlier runs, in a temporary folder of the user; None where that is not safe. Templates that
-    changed are compiled again."""
-    from jinja2 import FileSystemBytecodeCache
-
-    with suppress(RuntimeError, OSError):
-        return FileSystemBytecodeCache(pattern=f"n2d2py_{__version__}_{escape}_%s.cache")
-    return None

@@ -14,6 +14,11 @@ from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.executor import ATTEMPTS, Executor
 
 
+def results(executor: Executor, function, shards) -> list:
+    """The result of each shard, in their order."""
+    return [result for _, result in sorted(executor.run(function, shards))]
+
+
 def square(number: int) -> int:
     return number * number
 
@@ -48,19 +53,19 @@ def always_dies(number: int) -> int:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_results_are_in_the_order_of_the_shards(workers):
-    assert Executor(workers).map(square, range(9)) == [n * n for n in range(9)]
-    assert Executor(workers).map(square, []) == []
+    assert results(Executor(workers), square, range(9)) == [n * n for n in range(9)]
+    assert results(Executor(workers), square, []) == []
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_exception_ends_all(workers):
     with pytest.raises(ValueError, match="three"):
-        Executor(workers).map(fails, list(range(6)))
+        results(Executor(workers), fails, list(range(6)))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_errors_with_codes_come_back_whole(workers):
-    found = error_of(lambda: Executor(workers).map(refuses, [7, 7]))
+    found = error_of(lambda: results(Executor(workers), refuses, [7, 7]))
     assert [error.line() for error in found.errors] == [
         "N2D2-E204: net.ini:7 [conv]: an odd number; take another",
         "N2D2-E401: no file",
@@ -69,19 +74,19 @@ def test_errors_with_codes_come_back_whole(workers):
 
 def test_a_shard_whose_worker_is_killed_is_done_again(tmp_path):
     jobs = [(number, str(tmp_path)) for number in range(8)]
-    assert Executor(2).map(dies_once, jobs) == [n * n for n in range(8)]
+    assert results(Executor(2), dies_once, jobs) == [n * n for n in range(8)]
     assert (tmp_path / "died").exists()
 
 
 def test_a_shard_that_kills_each_worker_is_named():
-    error = error_of(lambda: Executor(2).map(always_dies, [0, 1, 2, 3]))
+    error = error_of(lambda: results(Executor(2), always_dies, [0, 1, 2, 3]))
     assert error.code == "E813" and "part 2" in error.what and ATTEMPTS == 3
 
 
 def test_a_scheduler_that_is_not_there_is_named(monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("n2d2py.executor._CONNECT_SECONDS", 2)
-    error = error_of(lambda: Executor(cluster="tcp://127.0.0.1:9").map(square, [1, 2]))
+    error = error_of(lambda: results(Executor(cluster="tcp://127.0.0.1:9"), square, [1, 2]))
     assert error.code == "E814" and "127.0.0.1:9" in error.what
 
 
@@ -89,7 +94,7 @@ def test_a_cluster_of_two_processes_with_one_killed(tmp_path):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
         jobs = [(number, str(tmp_path)) for number in range(12)]
-        found = Executor(cluster=cluster.scheduler_address).map(dies_once, jobs)
+        found = results(Executor(cluster=cluster.scheduler_address), dies_once, jobs)
     assert found == [n * n for n in range(12)] and (tmp_path / "died").exists()
 
 

@@ -43,7 +43,7 @@ def cluster(hidden: bool) -> Iterator[tuple[str, subprocess.Popen]]:
 
 def test_a_worker_without_the_package():
     with cluster(hidden=True) as (address, _), pytest.raises(N2D2Error, match="E814.*worker.*n2d2py"):
-        Executor(cluster=address).map(abs, [-1, 2])
+        list(Executor(cluster=address).run(abs, [-1, 2]))
 
 
 def test_a_scheduler_that_is_lost():
