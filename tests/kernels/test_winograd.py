@@ -26,19 +26,11 @@ from n2d2py.memory.scratch import ScratchNeed
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
 
 
-def facts_of(
-    weights: np.ndarray, size=(32, 32), bits: int = 8, streamed: bool = False, serial: bool = False, **op
-) -> KernelFacts:
+def facts_of(weights: np.ndarray, size=(32, 32), op: dict | None = None, **layer) -> KernelFacts:
     """The facts of a convolution with an output of `size`."""
-    layer = SimpleNamespace(
-        integer=True,
-        inputs=(NumType(bits),),
-        output_shape=(1, len(weights), *size),
-        streamed=streamed,
-        serial=serial,
-        op=SimpleNamespace(**{"stride": (1, 1), "dilation": (1, 1), "groups": 1, **op}),
-    )
-    return KernelFacts(layer, "convolution", weights)  # type: ignore[arg-type]
+    known = SimpleNamespace(**{"stride": (1, 1), "dilation": (1, 1), "groups": 1} | (op or {}))
+    facts = {"output_shape": (1, len(weights), *size), "inputs": (U8,), "integer": True, "streamed": False, "serial": False}
+    return KernelFacts(SimpleNamespace(op=known, **facts | layer), "convolution", weights)  # type: ignore[arg-type]
 
 
 def needed(graph: QuantGraph, plan: MemoryPlan) -> dict[str, ScratchNeed]:
@@ -137,8 +129,7 @@ def stack_form(monkeypatch, seed: int) -> list[harness.Case]:
     """The cases, for a harness that transforms the weights on the stack wherever that is possible."""
 
     def on_stack(facts: KernelFacts, stored: bool) -> bool:
-        possible = impossible(facts, facts.layer.scratch.bytes) == ""
-        return possible and facts.weights.shape[-1] % 4 == 0 and len(facts.weights) % 8 == 0
+        return not (impossible(facts, facts.layer.scratch.bytes) or facts.weights.shape[-1] % 4 or len(facts.weights) % 8)
 
     monkeypatch.setattr(harness, "layer_code", forced)
     monkeypatch.setattr(winograd_forms, "pays_on_stack", on_stack)
@@ -166,10 +157,10 @@ def test_weights_on_the_stack(tmp_path, monkeypatch, build, every):
 @pytest.mark.parametrize(
     "change, words",
     [
-        ({"stride": (2, 1)}, "stride 1"),
-        ({"dilation": (1, 2)}, "dilation 1"),
-        ({"groups": 2}, "groups"),
-        ({"bits": 16}, "16 bits"),
+        ({"op": {"stride": (2, 1)}}, "stride 1"),
+        ({"op": {"dilation": (1, 2)}}, "dilation 1"),
+        ({"op": {"groups": 2}}, "groups"),
+        ({"inputs": (U16,)}, "16 bits"),
         ({"streamed": True}, "lines"),
         ({"serial": True, "size": (8, 2000)}, "plan of the memory"),
     ],

@@ -42,14 +42,11 @@ def read_mapping(context: LayerContext) -> tuple[np.ndarray | None, int]:
 
 
 def _map_parent(values: Values, parent: str, channels: int, outputs: int) -> np.ndarray | None:
-    groups, per_group = values["Mapping.NbGroups"], values["Mapping.ChannelsPerGroup"]
-    if groups is not None and per_group is not None:
-        what = "Mapping.NbGroups and Mapping.ChannelsPerGroup exclude each other"
-        raise values.fail("E213", what, "keep one of them", "Mapping.NbGroups")
-    if groups is not None:
-        return _group_mapping(values, "Mapping.NbGroups", groups, channels, outputs)
-    if per_group is not None:
-        return _group_mapping(values, "Mapping.ChannelsPerGroup", per_group, channels, outputs)
+    in_groups = [key for key in ("Mapping.NbGroups", "Mapping.ChannelsPerGroup") if values[key] is not None]
+    if len(in_groups) > 1:
+        raise values.fail("E213", f"{' and '.join(in_groups)} exclude each other", "keep one of them", in_groups[0])
+    if in_groups:
+        return _group_mapping(values, in_groups[0], channels, outputs)
     explicit = f"Mapping({parent})"
     if values.is_given(explicit):
         return _explicit_mapping(values, explicit, channels, outputs)
@@ -67,7 +64,8 @@ def _unsigned(values: Values, key: str, text: str) -> int:
     return int(text)
 
 
-def _group_mapping(values: Values, key: str, divisor: int, channels: int, outputs: int) -> np.ndarray:
+def _group_mapping(values: Values, key: str, channels: int, outputs: int) -> np.ndarray:
+    divisor = values[key]
     if channels % divisor:
         what = f"{key}={divisor} does not divide the {channels} input channels"
         raise values.fail("E213", what, "choose a divisor of the number of channels", key)

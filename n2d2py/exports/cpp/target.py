@@ -307,29 +307,27 @@ def _tile_problems(request: ExportRequest, is_portable: bool, codes: Mapping[str
     owners = {name: node for node in request.graph.nodes for name in (*node.source, node.name)}
     problems = []
     for layer, parameters in request.layer_parameters.items():
-        tile, node = parameters.get("Tile"), owners.get(layer)
-        if tile is None or node is None:
+        tile, node, why = parameters.get("Tile"), owners.get(layer), ""
+        if tile is None:
             continue
-        if layer != node.name:
-            why, remedy = f"it is part of the layer '{node.name}', which can have a tile", _TILED
-        elif node.name in request.memory_plan.views:
-            why, remedy = "the layer runs no kernel", _TILED
-        elif node.name in codes:
-            code = codes[node.name]
+        remedy, code = _TILED, codes.get(node.name) if node else None
+        try:
+            tile_constants(tile)
+        except ValueError as problem:
+            why, remedy = str(problem), "copy the value from the output of -tune, or remove it"
+        if node and not why and layer != node.name:
+            why = f"it is part of the layer '{node.name}', which can have a tile"
+        elif node and not why and node.name in request.memory_plan.views:
+            why = "the layer runs no kernel"
+        elif code and not why:
             why, remedy = _tile_problem(tile, code.portable() if is_portable else code)
-        else:
-            continue  # that is another problem
         if why:
             problems.append(N2D2Error("E705", f"Tile={tile[:60]} of [{layer}] is not valid: {why}", remedy=remedy))
     return problems
 
 
 def _tile_problem(tile: str, code: LayerCode) -> tuple[str, str]:
-    """Return what is wrong with the parameter Tile of a layer, "" if nothing is, and a remedy."""
-    try:
-        tile_constants(tile)
-    except ValueError as problem:
-        return str(problem), "copy the value from the output of -tune, or remove it"
+    """Return why the kernels of a layer cannot have a tile, "" if they can, and a remedy."""
     reason = code.selection.reason
     if not code.selection.kernel.tiled:
         return f"the layer has no tiles ({reason})", _TILED

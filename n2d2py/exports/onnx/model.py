@@ -56,12 +56,10 @@ class QdqWriter(OnnxWriter):
         for name in self.quant.inputs if inputs else self.quant.outputs:
             kind = self.quant.type(name)
             if kind.plain:
-                tensor = self.graph.tensors[name]
-                element = self.element(np.dtype(tensor.kind or kind.dtype))
-            elif kind.is_float or not self.parameters.integer_io:
-                element = self.element(kind.dtype if kind.is_float else np.dtype(np.float32))
+                dtype = np.dtype(self.graph.tensors[name].kind or kind.dtype)
             else:
-                element = self.element(kind.dtype)
+                dtype = kind.dtype if kind.is_float or self.parameters.integer_io else np.dtype(np.float32)
+            element = self.element(dtype)
             ports.append(helper.make_tensor_value_info(name, element, ["N", *self.quant.shape(name)[1:]]))
         return ports
 
