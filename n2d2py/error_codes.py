@@ -6,7 +6,6 @@ A code names one kind of problem, and a message describes one instance. Tests co
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 _TITLES = "Command line and environment, INI, Network, ONNX, Data and weights, Quantization, Memory, Export, Compiled export"
 FAMILIES = dict(zip("012345678", _TITLES.split(", "), strict=True))
@@ -265,8 +264,3 @@ W801: missing compiler; the compiled export is not tested | install g++ and make
 _TEXT = re.compile(r"^(\w+): (.*) \| (.*)$", re.MULTILINE)
 CODES = {code: (meaning, remedy) for code, meaning, remedy in _TEXT.findall(_TEXTS.replace("\n    ", " "))}
 """Code -> (meaning, general remedy)."""
-
-
-def code_table(codes: Mapping[str, tuple[str, str]]) -> list[str]:
-    """Return the lines of a Markdown table of codes."""
-    return ["| Code | Meaning | Remedy |", "|---|---|---|"] + [f"| {code} | {a} | {b} |" for code, (a, b) in codes.items()]

@@ -4,7 +4,7 @@
 // guard. The header of the instruction set undefines the macro and specializes the operator for `Native`. Without a specialization,
 // the portable kernel is used. docs/explanation/instruction_sets.md has the rules.
 //
-// Written by `python -m n2d2py.docs` from the table in n2d2py/contracts/cpp/isa.py.
+// Written by `python docs/site/generate.py` from the table in n2d2py/contracts/cpp/isa.py.
 #if N2D2_AMX
 #include "n2d2/isa/amx.hpp"
 #elif N2D2_AVX512VNNI

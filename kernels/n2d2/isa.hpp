@@ -27,7 +27,7 @@
 //   N2D2_TILES          tile sizes that -DN2D2_TUNE tries (tuning.hpp)
 //   N2D2_ISA_ROW        these facts: FACT(name, type, speed, an X(...) for each tile size)
 //
-// Written by `python -m n2d2py.docs` from the table in n2d2py/contracts/cpp/isa.py.
+// Written by `python docs/site/generate.py` from the table in n2d2py/contracts/cpp/isa.py.
 #pragma once
 
 #if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__)

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import entry_points, resources
-from n2d2py.error_codes import code_table
 from n2d2py.errors import Location, N2D2Error, suggest
 from n2d2py.exports.base import Target
 from n2d2py.ini import GENERAL, LAYER_PARAMETERS, Params, Schema, read_params
-from n2d2py.ini.schema import schema_page, schema_text
+from n2d2py.ini.schema import schema_text
 from n2d2py.registry import Registry
 
 EXTRAS = {"EthosU": "ethosu", "NCNN": "ncnn", "NVDLA": "nvdla", "Vulkan": "vulkan"}
@@ -110,25 +109,13 @@ def load_params(path: Path | str | None, target: str | None = None) -> Params:
     return read_params(file, schema, layers, lambda: known_parameters(*installed_targets()))
 
 
-def parameters_page() -> str:
-    """Return the documentation page of the export parameters of this package, in Markdown."""
-    return schema_page(_schemas(built_in_targets()), "Export parameters")
-
-
-def target_page(target: Target[Any]) -> str:
-    """Return the reference page of a target of another package, in Markdown: parameters, layer parameters, codes."""
-    schemas = [schema for schema in (target.parameters, target.layer_parameters) if schema.keys]
-    text = schema_page(schemas, f"{target.name}: parameters{', errors and warnings' * bool(target.codes)}")
-    codes = "\n".join(["", "## Errors and warnings", "", *code_table(target.codes), ""]) if target.codes else ""
-    return text + codes
-
-
 def parameters_help(target: str) -> str:
     """Return the text of `-h` about the parameters of a target. Raise E700, E714 as `find_target`."""
-    return schema_text(schema for schema in _schemas([find_target(target)]) if schema.keys)
+    return schema_text(schema for schema in parameter_schemas([find_target(target)]) if schema.keys)
 
 
-def _schemas(targets: Sequence[Target[Any]]) -> list[Schema]:
+def parameter_schemas(targets: Sequence[Target[Any]]) -> list[Schema]:
+    """Return the export parameters of some targets, and those that all have."""
     of_layers = [target.layer_parameters for target in targets if target.layer_parameters.keys]
     return [GENERAL, *(target.parameters for target in targets), LAYER_PARAMETERS, *of_layers]
 

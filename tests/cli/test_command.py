@@ -8,14 +8,14 @@ from pathlib import Path
 
 import onnx
 import pytest
+from generate import main as docs_main
+from generate import pages
 from support.programs import run_command
 from support.quantized_models import Model
 from support.tables import every, few_fast
 
 import n2d2py
 from n2d2py.cli import main
-from n2d2py.docs import main as docs_main
-from n2d2py.docs import pages
 
 ROOT = Path(n2d2py.__file__).resolve().parents[1]
 MODELS = ROOT / "models"
@@ -46,7 +46,7 @@ def test_documentation_pages_are_up_to_date(name):
     if not (ROOT / "docs").is_dir():
         pytest.skip("an installed package has no docs folder")
     assert {f"sections/{one.name}" for one in (ROOT / "docs" / "sections").iterdir()} <= set(pages()), "a page of no section"
-    assert path.read_text(encoding="utf-8") == pages()[name], "run python -m n2d2py.docs"
+    assert path.read_text(encoding="utf-8") == pages()[name], "run python docs/site/generate.py"
 
 
 def test_writing_the_pages_takes_a_folder_or_says_so(tmp_path, capsys):

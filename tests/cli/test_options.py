@@ -6,6 +6,7 @@ import subprocess
 import numpy as np
 import onnx
 import pytest
+from generate import options_page
 from onnx import helper, numpy_helper
 from support.errors import error_line, error_of, refused
 from support.programs import needs
@@ -14,7 +15,6 @@ from support.tables import every
 
 from n2d2py import __version__
 from n2d2py.cli import main
-from n2d2py.docs import options_page
 from n2d2py.options import GROUPS, OPTIONS, Option, parse_arguments
 from n2d2py.options.typed import CHOICES, read_command
 from n2d2py.pipeline import load_network

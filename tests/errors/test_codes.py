@@ -6,14 +6,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from generate import error_examples, errors_page, target_page
 from support.error_cases import code_of, read_cases
 from support.extra_targets import INSTALLED
 
 import n2d2py
-from n2d2py.docs import error_examples, errors_page
 from n2d2py.error_codes import CODES, FAMILIES
 from n2d2py.exports import find_target
-from n2d2py.exports.registry import EXTRAS, target_page
+from n2d2py.exports.registry import EXTRAS
 
 PACKAGE = Path(n2d2py.__file__).parent
 PLUGINS = Path(__file__).resolve().parents[2] / "plugins"

@@ -24,7 +24,7 @@ KERNELS = ROOT / "kernels"
 
 @every("header", ISA_HEADERS)
 def test_headers_are_those_of_the_table(header):
-    assert (KERNELS / header).read_text() == isa_header(header), "run python -m n2d2py.docs"
+    assert (KERNELS / header).read_text() == isa_header(header), "run python docs/site/generate.py"
 
 
 def test_conditions_hold_for_their_sets_only():

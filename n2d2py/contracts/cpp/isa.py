@@ -5,7 +5,7 @@ and its kernels (`kernels/n2d2/bindings.hpp`), the conditions of constants, the 
 run time, the pages. `kernels/n2d2/isa/<name>.hpp` binds the kernels of a set to the operators.
 docs/explanation/instruction_sets.md says how to add one.
 
-`python -m n2d2py.docs` writes the two headers; a test compares them.
+`python docs/site/generate.py` writes the two headers; a test compares them.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from n2d2py.contracts.cpp import InstructionSet, isa
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.processors import TARGETS
 from n2d2py.registry import Registry
 from n2d2py.resources import templates
 
@@ -38,26 +37,6 @@ def isa_header(header: str, chosen: Sequence[InstructionSet] | None = None) -> s
     tagged = [row for row in isa.tags().values() if row in sets]
     template = templates("cpp").get_template(f"kernels/{header}.j2")
     return template.render(sets=sets, portable=isa.PORTABLE, macros=macros, tagged=tagged)
-
-
-def write_isa_headers(folder: Path) -> None:
-    """Write the headers into a folder of kernels."""
-    for header in ISA_HEADERS:
-        (folder / header).parent.mkdir(parents=True, exist_ok=True)
-        (folder / header).write_text(isa_header(header), encoding="utf-8", newline="\n")
-
-
-def isa_page() -> str:
-    """Return the page that shows the table."""
-    kernels = {name: name for name in isa.KERNELS} | {
-        isa.FULLY_CONNECTED: "fully connected",
-        isa.WINOGRAD: "Winograd",
-        isa.FLOATS: "float32",
-        isa.RUNS: "runs of sums",
-        isa.ROWS: "rows of recurrent layers",
-    }
-    page = templates("cpp").get_template("instruction_sets.md.j2")
-    return page.render(sets=(*isa.instruction_sets(), isa.PORTABLE), kernels=kernels, targets=TARGETS)
 
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:n2d2|plugins)/[^"]+)"', re.MULTILINE)

@@ -1,4 +1,4 @@
-"""`python -m n2d2py.docs [FOLDER]` writes the documentation pages that are generated from tables, and without FOLDER
+"""`python docs/site/generate.py [FOLDER]` writes the documentation pages that are generated from tables, and without FOLDER
 the headers of `kernels/` that are."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ import argparse
 import inspect
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import partial
 from itertools import chain
@@ -16,18 +16,22 @@ from typing import Any
 
 import n2d2py
 from n2d2py import api, resources, runtime
+from n2d2py.contracts.cpp import isa
 from n2d2py.contracts.ini.layers import layer_types
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.error_codes import CODES, FAMILIES
-from n2d2py.exports.cpp.headers import isa_page, write_isa_headers
-from n2d2py.exports.registry import EXTRAS, installed_targets, parameters_page, target_page
+from n2d2py.exports.base import Target
+from n2d2py.exports.cpp.headers import ISA_HEADERS, isa_header
+from n2d2py.exports.cpp.processors import TARGETS
+from n2d2py.exports.registry import EXTRAS, built_in_targets, installed_targets, parameter_schemas
 from n2d2py.frontend.ini import network
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
 from n2d2py.frontend.ini.targets import TARGET, post_schema
-from n2d2py.ini.schema import layer_table, schema_page
+from n2d2py.ini import Key, Schema
+from n2d2py.ini.schema import default_cell, kind_cell
 from n2d2py.options import COMMON, FUSED, GROUPS, IGNORED, OPTIONS, PURPOSE, REFUSED, USAGE
 
-_DOCS = Path(__file__).resolve().parent.parent / "docs"
+_DOCS = Path(__file__).resolve().parents[1]
 _FORMS = {
     "`Kernel=` of Conv and Deconv": "filters are stored as weights (E124)",
     "`KernelDims`, `PoolDims` of three values": "layers have two axes (E211); `KernelDepth` and `PoolDepth` above 1 are E124",
@@ -35,6 +39,76 @@ _FORMS = {
     "`*Sharing`": "layers do not share parameters (E124)",
 }
 """Forms of layers that work otherwise, and why they are refused."""
+
+
+def schema_page(schemas: Iterable[Schema], title: str = "Sections and keys") -> str:
+    """Return a Markdown page: for each schema its description and a table of keys, kinds and defaults."""
+    parts = [f"# {title}\n"]
+    for schema in schemas:
+        parts.append(f"## {schema.name}\n")
+        if schema.doc:
+            parts.append(schema.doc.strip() + "\n")
+        if schema.keys:
+            rows = ["| Key | Kind | Default | Meaning |", "| --- | --- | --- | --- |"]
+            rows += [_table_row(key) for key in schema.keys]
+            parts.append("\n".join(rows) + "\n")
+        if schema.accepted:
+            for changes, text in ((True, "Refused, because they change results in N2D2"), (False, "Known, without effect")):
+                names = ", ".join(f"`{entry.pattern}`" for entry in schema.accepted if entry.kind and entry.changes == changes)
+                if names:
+                    parts.append(f"{text}: {names}.\n")
+    return "\n".join(parts)
+
+
+def _table_row(key: Key) -> str:
+    cells = (f"`{key.name}`", kind_cell(key), default_cell(key), key.doc)
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+
+
+def layer_table(refused: Mapping[str, str], forms: Mapping[str, str]) -> str:
+    """Return a Markdown page of the values of Type= and of other forms, each with the reason for refusal, "" for none."""
+    rows = [f"| `{name}` | {f'refused: {why}' if why else 'works'} |" for name, why in sorted(refused.items())]
+    rows += [f"| {name} | refused: {why} |" for name, why in forms.items()]
+    head = "# Layer types of N2D2\n\n`-describe` knows the dimensions of all but `LSTM` and `Rbf`. Keys: [sections](sections/index.md).\n\n"
+    return head + "\n".join(["| Type or key | Here |", "| --- | --- |", *rows]) + "\n"
+
+
+def parameters_page() -> str:
+    """Return the documentation page of the export parameters of this package, in Markdown."""
+    return schema_page(parameter_schemas(built_in_targets()), "Export parameters")
+
+
+def code_table(codes: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Return the lines of a Markdown table of codes."""
+    return ["| Code | Meaning | Remedy |", "|---|---|---|"] + [f"| {code} | {a} | {b} |" for code, (a, b) in codes.items()]
+
+
+def target_page(target: Target[Any]) -> str:
+    """Return the reference page of a target of another package, in Markdown: parameters, layer parameters, codes."""
+    schemas = [schema for schema in (target.parameters, target.layer_parameters) if schema.keys]
+    text = schema_page(schemas, f"{target.name}: parameters{', errors and warnings' * bool(target.codes)}")
+    codes = "\n".join(["", "## Errors and warnings", "", *code_table(target.codes), ""]) if target.codes else ""
+    return text + codes
+
+
+def write_isa_headers(folder: Path) -> None:
+    """Write the headers into a folder of kernels."""
+    for header in ISA_HEADERS:
+        (folder / header).parent.mkdir(parents=True, exist_ok=True)
+        (folder / header).write_text(isa_header(header), encoding="utf-8", newline="\n")
+
+
+def isa_page() -> str:
+    """Return the page that shows the table."""
+    kernels = {name: name for name in isa.KERNELS} | {
+        isa.FULLY_CONNECTED: "fully connected",
+        isa.WINOGRAD: "Winograd",
+        isa.FLOATS: "float32",
+        isa.RUNS: "runs of sums",
+        isa.ROWS: "rows of recurrent layers",
+    }
+    page = resources.templates("cpp").get_template("instruction_sets.md.j2")
+    return page.render(sets=(*isa.instruction_sets(), isa.PORTABLE), kernels=kernels, targets=TARGETS)
 
 
 def error_examples() -> dict[str, Any]:
@@ -171,7 +245,9 @@ def write_pages(folder: Path) -> None:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line `words`; a wrong one ends with a message and exit status 2."""
-    parser = argparse.ArgumentParser("python -m n2d2py.docs", description="Writes the pages that are generated from tables.")
+    parser = argparse.ArgumentParser(
+        "python docs/site/generate.py", description="Writes the pages that are generated from tables."
+    )
     parser.add_argument("folder", nargs="?", type=Path, help="folder of the pages; default: docs, and the headers of kernels")
     folder = parser.parse_args(words).folder
     if folder is None:
