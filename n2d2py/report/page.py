@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from support.error_files import folder
 
 from n2d2py.arithmetic.histogram import CLIPPING_MODES
 from n2d2py.files import json_text, write_text
@@ -35,7 +34,7 @@ from n2d2py.report.layers import LayerRow, layer_rows, layer_table, layers_csv, 
 from n2d2py.report.pipeline import shown_stages
 from n2d2py.report.summary import latency_bars, loss_bars, summary, tiles
 from n2d2py.report.text import decimal, grouped, short_bytes, short_count
-from n2d2py.resources import templates
+from n2d2py.resources import folder, templates
 from n2d2py.targets import Score, ScoreRow, class_metrics, score_columns, score_lines
 from n2d2py.targets.plots import DRAWN_CLASSES, draw_confusion
 

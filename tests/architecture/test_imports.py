@@ -38,7 +38,7 @@ options pipeline
 completion results
 api torch
 commands
-. __main__ cli docs
+. __main__ cli
 """
 """From the ground up, a floor a line (a line that ends with ";" goes on): modules of the package, or of a folder of it.
 
