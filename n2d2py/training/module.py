@@ -39,29 +39,21 @@ Layer = Callable[..., Tensor]
 class GraphModule(nn.Module):
     """Layers of a graph. `forward` takes one input (N, C, H, W) and returns the requested tensors by name.
 
-    `after` are the activation and the quantizer of each layer. `fixed` layers are not trained; inputs of `barriers` get no
-    gradients (BackPropagate=0).
+    Attributes:
+        functions: by layer, what computes it: the layer, its activation, its quantizer.
+        fixed: layers that are not trained.
+        barriers: layers whose inputs get no gradients (BackPropagate=0).
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        layers: Mapping[str, Layer],
-        after: Mapping[str, Sequence[Function]],
-        recipes: Mapping[str, LayerRecipe],
-    ):
+    def __init__(self, graph: Graph, functions: Mapping[str, Sequence[Layer]], recipes: Mapping[str, LayerRecipe]):
         super().__init__()
-        self.graph = graph
-        self.fixed = {name for name, recipe in recipes.items() if not recipe.learns}
+        self.graph, self.functions = graph, dict(functions)
+        self.parts = nn.ModuleList(each for one in functions.values() for each in one if isinstance(each, nn.Module))
+        names = [name for name, recipe in recipes.items() if not recipe.learns and name in functions]
+        self.fixed = [layer for name in names if isinstance(layer := functions[name][0], nn.Module)]
         self.barriers = {name for name, recipe in recipes.items() if not recipe.back_propagates}
-        self.computed, self.after = dict(layers), dict(after)
-        self.named_layers = {name: layer for name, layer in layers.items() if isinstance(layer, nn.Module)}
-        last = {name: functions[-1] for name, functions in after.items() if functions}
-        self.named_quantizers = {name: each for name, each in last.items() if isinstance(each, TrainableQuantizer)}
-        self.layers = nn.ModuleList(self.named_layers.values())
-        self.quantizers = nn.ModuleList(self.named_quantizers.values())
-        for name in self.fixed & self.named_layers.keys():
-            self.named_layers[name].requires_grad_(False)
+        for layer in self.fixed:
+            layer.requires_grad_(False)
 
     def forward(
         self, x: Tensor, wanted: Iterable[str] | None = None, right: Mapping[str, Tensor] | None = None
@@ -77,8 +69,9 @@ class GraphModule(nn.Module):
             if right and node.output in right:
                 inputs.append(right[node.output])
             inputs = [each.detach() for each in inputs] if node.name in self.barriers else inputs
-            result = self.computed[node.name](*inputs)
-            for function in self.after[node.name]:
+            layer, *after = self.functions[node.name]
+            result = layer(*inputs)
+            for function in after:
                 result = function(result)
             values[node.output] = result
         return {name: values[name] for name in names}
@@ -86,16 +79,17 @@ class GraphModule(nn.Module):
     def train(self, mode: bool = True) -> GraphModule:
         """Set the training mode as nn.Module does, except that the statistics of fixed layers do not change."""
         super().train(mode)
-        for name in self.fixed & self.named_layers.keys():
-            self.named_layers[name].train(False)
+        for layer in self.fixed:
+            layer.train(False)
         return self
 
     def _tensors(self) -> dict[str, dict[str, Tensor]]:
         """Return the tensors to store for each layer, under N2D2's file names."""
-        layers = self.named_layers.items()
-        tensors = {name: layer.tensors() for name, layer in layers if isinstance(layer, (_Weighted, _BatchNorm))}
-        for name, quantizer in self.named_quantizers.items():
-            tensors.setdefault(name, {}).update(quantizer.tensors())
+        tensors: dict[str, dict[str, Tensor]] = {}
+        for name, functions in self.functions.items():
+            for each in functions:
+                if isinstance(each, (_Weighted, _BatchNorm, TrainableQuantizer)):
+                    tensors.setdefault(name, {}).update(each.tensors())
         return tensors
 
     def arrays(self) -> dict[str, dict[str, np.ndarray]]:
@@ -131,19 +125,18 @@ def build_module(graph: Graph, recipes: Mapping[str, LayerRecipe], store: Weight
     Raises E431 listing all layers that cannot be trained; E425 for a stored step or alpha that is not positive.
     """
     errors: list[N2D2Error] = []
-    layers: dict[str, Layer] = {}
-    after: dict[str, list[Function]] = {}
+    functions: dict[str, list[Layer]] = {}
     for node in graph.nodes:
         recipe = recipes.get(node.name)
         try:
-            after[node.name] = [] if node.activation is None else [_differentiable(node, node.activation)]
-            layers[node.name] = _layer(node, recipe, store)
+            activation = [] if node.activation is None else [_differentiable(node, node.activation)]
+            functions[node.name] = [_layer(node, recipe, store), *activation]
             if recipe is not None and "QAct" in recipe.values and recipe.values["QAct"]:
-                after[node.name].append(_activation_quantizer(node, recipe, store))
+                functions[node.name].append(_activation_quantizer(node, recipe, store))
         except N2D2Error as error:
             errors.append(error)
     ErrorList.raise_if(errors)
-    return GraphModule(graph, layers, after, recipes)
+    return GraphModule(graph, functions, recipes)
 
 
 def _cannot_train_error(node: Node, what: str) -> N2D2Error:
