@@ -5,20 +5,23 @@ Libraries compute with one thread, as in the command line: more would only spin 
 
 import logging
 import os
-from pathlib import Path
 
 for variable, value in (("OPT", "-O0"), ("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1")):
     os.environ.setdefault(variable, value)
 
 import pytest  # noqa: E402
-from support.extra_targets import Absent, absent  # noqa: E402
+from support.extra_targets import INSTALLED  # noqa: E402
 
 from n2d2py.errors import N2D2Error  # noqa: E402
+from n2d2py.exports.registry import EXTRAS  # noqa: E402
+
+ABSENT = sorted(EXTRAS.keys() - INSTALLED)
+collect_ignore_glob = [f"{EXTRAS[name]}/*" for name in ABSENT]
 
 
-def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
-    """The module to collect; None for the usual one."""
-    return Absent.from_parent(parent, path=module_path) if absent(module_path.parent) else None
+def pytest_report_header() -> str:
+    """Say which targets are not tested."""
+    return "".join(f"not installed, not tested: {name} (pip install ./plugins/{EXTRAS[name]})\n" for name in ABSENT)
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from support.extra_targets import INSTALLED, needs
+from support.extra_targets import INSTALLED
 from support.tables import few_fast, run_rows
 
 from n2d2py.cli import main
@@ -198,7 +198,7 @@ def test_a_width_of_weights_is_for_layers_with_weights(layer, tmp_path, capsys):
     assert re.search(rf"\[{layer}\]: QuantWeightBits has no effect: \w+ has no weights", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("target, key", [("int8", "Tiles"), pytest.param("nvdla", "Tile", marks=needs("NVDLA"))])
+@pytest.mark.parametrize("target, key", [("int8", "Tiles"), *[("nvdla", "Tile")] * ("nvdla" in TARGETS)])
 def test_an_unknown_key_of_a_layer_is_warned_of(target, key, tmp_path, capsys):
     assert export(tmp_path / "out", target, f"[a]\n{key}=avx2:4x2:4096\n") == 0
     said = capsys.readouterr().err
