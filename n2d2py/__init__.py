@@ -1,7 +1,5 @@
 """n2d2py: from an INI or ONNX description of a network to a standalone integer C++ project."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

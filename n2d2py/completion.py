@@ -1,7 +1,5 @@
 """Completion of command lines in bash and zsh, made from the table of options."""
 
-from __future__ import annotations
-
 import shlex
 
 from n2d2py.options import OPTIONS, option_values

@@ -1,7 +1,5 @@
 """Ordered work on the machine's cores, with bounded look-ahead."""
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence

@@ -5,8 +5,6 @@ instruction sets, ``NAME = package.module:Class`` the target that `-export NAME`
 target when it is asked for.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint, entry_points
 
 GROUP = "n2d2py.plugins"

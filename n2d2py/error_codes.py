@@ -3,8 +3,6 @@
 A code names one kind of problem, and a message describes one instance. Tests compare this table with the source.
 """
 
-from __future__ import annotations
-
 import re
 
 _TITLES = "Command line and environment, INI, Network, ONNX, Data and weights, Quantization, Memory, Export, Compiled export"

@@ -4,8 +4,6 @@ Shards are numbered before anything runs, and results are given back under these
 same however many workers there are and in whatever order they finish. A shard whose worker dies is done again.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait

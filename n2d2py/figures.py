@@ -1,7 +1,5 @@
 """Drawings: SVG text, element by element; colours come from style classes so that a page can restyle them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

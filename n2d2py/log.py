@@ -5,8 +5,6 @@ errors and warnings have a colour (unless NO_COLOR is set, https://no-color.org)
 stage that takes long says every few seconds how far it is.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Names that nothing else has, short ones for tables and drawings, and the endings of file names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 MODEL_ENDINGS = (".onnx", ".tflite")

@@ -1,7 +1,5 @@
 """A table of things by name, where a second entry of a name is an error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, TypeVar

@@ -8,8 +8,6 @@ sweep that was stopped continues after them. DIR/sweep.csv holds the table, DIR/
 every number of workers; a time is best measured with one.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io

@@ -7,8 +7,6 @@
 Plug-ins and built-in operators use the same declaration. NumPy computes an operator without emitter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING

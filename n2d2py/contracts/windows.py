@@ -1,7 +1,5 @@
 """Shared by sliding-window operators: padding and output sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

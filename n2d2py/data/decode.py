@@ -5,8 +5,6 @@ green, red, with alpha (H, W, 4). 8-bit files give uint8, 16-bit gray ones uint1
 tag of photographs is ignored.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Callable, Iterator

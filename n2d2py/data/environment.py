@@ -1,7 +1,5 @@
 """Declaration of the network input: [sp], [env] or [cenv]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

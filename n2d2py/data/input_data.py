@@ -1,7 +1,5 @@
 """User data: a path or arrays, with labels among them or separate."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ contain blanks; output -1 is ignored. The label `*` means stimuli without label,
 names, `*` matches any run of characters and `?` any one.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import Counter

@@ -8,8 +8,6 @@
 In file names, characters of input names other than letters, digits, - and . may be written as _.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace

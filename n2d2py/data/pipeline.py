@@ -4,8 +4,6 @@ Transformations of the whole image come first. If there are channel transformati
 then takes several branches, whose results are concatenated as channels of the stimulus.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain

@@ -1,7 +1,5 @@
 """Sub-sections of [sp]: transformations become pipelines, StimuliData gives statistics, cached for many files."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@ real value = (byte * scale - mean) / std
 A resize to N makes the shorter side N pixels, bilinear with antialiasing; a crop takes the centre.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

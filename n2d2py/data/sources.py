@@ -4,8 +4,6 @@ Images and bytes are scaled to the input range: byte p becomes low + p/255 * (hi
 blue, as in most ONNX networks. Real arrays are used unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The contract of a target: its request, preparation, files and runner."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files, details and errors that the targets share whose export is a model of another runtime."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Registry of the targets of this package and of installed plug-ins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path

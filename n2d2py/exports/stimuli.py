@@ -6,8 +6,6 @@ vector of C elements is an image of one pixel with C channels, written as a row 
 sequence of values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

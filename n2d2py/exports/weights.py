@@ -1,7 +1,5 @@
 """Network parameters as text in N2D2's format: `weights_export/` of an export."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@ export stays unchanged. It must be of the same network, and no file of the user 
 folders of `make` and CMake, and objects anywhere. Missing files are allowed too.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

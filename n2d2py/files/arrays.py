@@ -1,7 +1,5 @@
 """NumPy's .npy and .npz files. Headers and sizes are checked before arrays are made; nothing pickled is read."""
 
-from __future__ import annotations
-
 import zipfile
 import zlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Names of layers as names of files: without what a file system refuses, not too long, no two alike."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """Files, as opposed to pipes, sockets and devices, on which a reader would wait for ever or read without end; texts."""
 
-from __future__ import annotations
-
 import errno
 import json
 import math

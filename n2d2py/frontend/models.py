@@ -1,7 +1,5 @@
 """Models of other frameworks: files by extension, and models in memory."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import sys

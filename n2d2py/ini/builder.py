@@ -4,8 +4,6 @@ A header with a template (`[name@file]`) opens an ordinary section. At the next 
 rendered with the properties of this section, and its lines are inserted there.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Sequence

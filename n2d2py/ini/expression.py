@@ -5,8 +5,6 @@ in `FUNCTIONS`. Names, attributes, subscripts and other calls are errors. Limits
 time.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import operator

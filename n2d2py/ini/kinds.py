@@ -1,7 +1,5 @@
 """Kinds of property values: conversion of text to int, float, bool, str or tuple."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

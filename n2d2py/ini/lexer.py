@@ -5,8 +5,6 @@ the next line, before comments are removed. `;` and `#` start a comment outside 
 section header; any other text is `name=value`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator

@@ -4,8 +4,6 @@ Every tensor belongs to a buffer: its own, that of the tensor it reshapes, that 
 input it overwrites.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace

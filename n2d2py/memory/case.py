@@ -1,7 +1,5 @@
 """A plan's two files as the checker sees them, the faults found, and an arena of stamps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod

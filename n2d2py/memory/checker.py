@@ -17,8 +17,6 @@ A convolution with a `residual` adds the bytes of that tensor in its epilogue: t
 be intact when it runs.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from n2d2py.errors import ErrorList, N2D2Error

@@ -6,8 +6,6 @@ a cheaper memory instead: from one that start-up fills, where it has room, or fr
 the arena just before the layer runs. The place with the highest gain per byte is given away first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

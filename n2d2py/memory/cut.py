@@ -4,8 +4,6 @@ A segment is one operator, or several consecutive ones that compute their rows a
 has the fewest bytes in its largest segment, or fits a budget, with the fewest streamed operators.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field

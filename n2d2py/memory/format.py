@@ -17,8 +17,6 @@ The MAP: linear byte l of a plane is at `offset + l` where l < limit, else at `w
 from line to line, where the lines are a part of longer ones.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

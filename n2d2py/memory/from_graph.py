@@ -3,8 +3,6 @@
 Columns of a tensor that a layer reads are not a tensor of their own: the layer reads them from the whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ plan. Its cost is the number of bytes that layers read and write, times the cost
 bytes moved per byte held, then seeded random moves.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

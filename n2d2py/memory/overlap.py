@@ -10,8 +10,6 @@ Windows and concatenations follow the row rule: rows are stored in order, with a
 what no row >= y (backwards: <= y) reads. Pointwise operators: element i may cover input elements up to i.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

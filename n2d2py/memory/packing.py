@@ -4,8 +4,6 @@ Addresses, sizes and distances are multiples of the alignment. First fit places 
 address that its placed neighbours allow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise

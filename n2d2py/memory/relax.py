@@ -8,8 +8,6 @@ First fit places each block at the lowest address without a new overlap, else wh
 follow, until only layers whose live bytes exceed the arena overlap.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Sequence

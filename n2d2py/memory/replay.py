@@ -1,7 +1,5 @@
 """Replay of a network over an arena of stamps, to find bytes that are lost before they are read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

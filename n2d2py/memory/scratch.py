@@ -4,8 +4,6 @@ Tensors are placed first, and workspaces take the holes. If the holes are too sm
 by at most a tenth, or as far as the layer's form requires.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

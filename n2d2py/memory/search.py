@@ -4,8 +4,6 @@ Seeded and counted, never timed: a problem has the same plan on every machine. O
 solver, which proves the arena or bounds it. OptimizeReorder looks for the operator order with the fewest live bytes before.
 """
 
-from __future__ import annotations
-
 import heapq
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence

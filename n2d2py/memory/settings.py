@@ -1,7 +1,5 @@
 """Export parameters of static memory, for every target whose memory the tool plans."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 A memory mode says how much speed may be traded for memory. A budget takes the fastest plan that fits.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

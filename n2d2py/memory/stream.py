@@ -3,8 +3,6 @@
 The operators are cut into segments (`cut.py`), then everything is placed, with one clock for each segment.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace

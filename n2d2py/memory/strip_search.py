@@ -1,7 +1,5 @@
 """Search of the segments to cut into strips, or slices of channels: the least memory for a given share of repeated work."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

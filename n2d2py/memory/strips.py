@@ -11,8 +11,6 @@ some channels from start to end, then the next ones. Nothing is computed twice, 
 slice. Each slice is a convolution with its part of the weights; a concatenation joins the pooled vectors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar

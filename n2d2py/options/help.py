@@ -1,7 +1,5 @@
 """The text of `-h`."""
 
-from __future__ import annotations
-
 import textwrap
 
 from n2d2py.options.table import GROUPS, OPTIONS, Option

@@ -1,7 +1,5 @@
 """Words of a command line become values by option."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

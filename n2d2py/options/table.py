@@ -1,7 +1,5 @@
 """The table of all options: source of the parser, `-h`, docs/options.md, the man page, completion, and the typed options of the stages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Values by option become the typed options of the stages, and back: what options mean together, and what a manifest records."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

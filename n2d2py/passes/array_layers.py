@@ -8,8 +8,6 @@ attention and positional embeddings; a constant for each channel or row belongs 
 Reductions become pools of images whose channels are the axes after the reduced ones: (A, R, C) is one row of A * R columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod

@@ -1,7 +1,5 @@
 """The contract of a rewrite, its checks, and the report of what was rewritten and what was refused."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field

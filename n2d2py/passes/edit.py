@@ -1,7 +1,5 @@
 """Manual edits of a float graph: each returns a changed copy with recomputed shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace

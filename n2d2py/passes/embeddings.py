@@ -1,7 +1,5 @@
 """Embeddings: lookups of the rows of a constant table, without products and with what follows in the table."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

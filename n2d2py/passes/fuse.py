@@ -1,7 +1,5 @@
 """Runs the rewrites, also those that operators and plug-ins declare, in a fixed order until none applies."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

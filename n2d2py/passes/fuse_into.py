@@ -15,8 +15,6 @@ Zeros added by a Padding layer become padding of its readers, if all are Conv an
                               every window holds an element of x
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from operator import add
 

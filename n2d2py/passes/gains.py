@@ -7,8 +7,6 @@ between. A shift needs consumers without padding, which adds zeros after it. Gai
 two, because the weights of an output share one scale; channel equalization handles wider gains (quant/correct/channels.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod

@@ -3,8 +3,6 @@
 Parts are removed if nothing else consumes them.
 """
 
-from __future__ import annotations
-
 from math import exp, isclose, sqrt
 from typing import TypeGuard
 

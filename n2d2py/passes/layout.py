@@ -7,8 +7,6 @@ Fc(Reshape(x))                                                =>  Fc(x), which f
 Reshape between (C, 1, 1) and (C)                             =>  nothing, if no network output changes its shape
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py import log

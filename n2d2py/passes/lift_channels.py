@@ -4,8 +4,6 @@ left.
 A Reshape back to an image then cancels with the one that is left (layout.py).
 """
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -5,8 +5,6 @@ others. An element `_FAR` below the largest constant of its row gets a probabili
 without any unmasked element keeps its form, since its Softmax is over the masked scores.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import prod
 

@@ -9,8 +9,6 @@ Products of two activations read and write through views, so layers that only mo
 an attention then need no transposition, and their temperature is part of the rescale.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import prod
 from typing import TypeGuard

@@ -1,7 +1,5 @@
 """Quantize layers of pre-quantized networks are moved to the layers that compute."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from n2d2py.arithmetic import NumType

@@ -1,7 +1,5 @@
 """The base classes of a plug-in's operators and functions, and the integer form of an operator: sums that the tool rescales to the output's integers."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field

@@ -1,7 +1,5 @@
 """The decorators of a plug-in's classes: each enters what a class declares into the registries that built-in operators use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Proving an operator: one layer, exported, compiled, and compared with its Python."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path

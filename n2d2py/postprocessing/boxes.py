@@ -1,7 +1,5 @@
 """Detectors whose outputs are boxes with scores: the YOLO family, whose graph decodes them, and SSD, whose boxes are relative to anchors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

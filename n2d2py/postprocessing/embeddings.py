@@ -1,7 +1,5 @@
 """Networks whose output is an embedding: unit vectors, their cosines, and the best match among references."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Networks whose outputs are heat maps: key points, boxes around centers, classes of pixels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

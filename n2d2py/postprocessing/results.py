@@ -1,7 +1,5 @@
 """Results of post-processing: objects in images, key points, decided classes, embeddings."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

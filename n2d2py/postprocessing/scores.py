@@ -1,7 +1,5 @@
 """Decisions by the scores of classes: best classes, thresholds with hysteresis, moving averages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

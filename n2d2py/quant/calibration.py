@@ -10,8 +10,6 @@ Each step is a function of values that returns a value. Reloaded statistics are 
 sequential ranges are decided inside of one step each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 

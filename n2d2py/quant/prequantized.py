@@ -5,8 +5,6 @@ quantizers). Layers between an input and its first Quantize, and those with floa
 file.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

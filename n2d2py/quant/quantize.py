@@ -1,7 +1,5 @@
 """Creation of the QuantGraph: layers in integers of chosen types, or in floating point."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

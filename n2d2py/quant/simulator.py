@@ -1,7 +1,5 @@
 """Integer simulator: runs a QuantGraph on NumPy arrays. Its integers are normative for every exported project."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Execution of a Graph with NumPy, layer by layer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Few bits: the search for them under a budget as a table, a CSV file and a plot of its front; the tensors that are packed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The record of a calibration: ranges, histograms, the thresholds chosen and those of the other modes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The comparison of float and integers, layer by layer and stimulus by stimulus, and what layers cost, as text, CSV and SVG."""
 
-from __future__ import annotations
-
 import math
 from base64 import b64encode
 from collections.abc import Sequence

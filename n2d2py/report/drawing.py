@@ -4,8 +4,6 @@ A network is boxes with name, operator, shape and number type, in the order of e
 Other edges share a lane on the right, one for each tensor. A plan has time to the right and addresses upwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Layers of an integer network that compute in floating point: which, why, and their share of the work and bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The table of layers: shapes, cost, number types, rescale and geometry of each; that of the page, and that of `-describe`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any

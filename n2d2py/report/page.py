@@ -1,7 +1,5 @@
 """The files of `statistics/`, with `report.html`: one file that shows everything, without any other file or host."""
 
-from __future__ import annotations
-
 import hashlib
 from base64 import b64encode
 from collections.abc import Mapping

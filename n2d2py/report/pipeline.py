@@ -1,7 +1,5 @@
 """The pipeline of an export in the report: from the raw image or sound to the decision, with samples after each stage."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The figures of an export: `statistics/summary.json` for other programs, and the head of the page with its rankings of layers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Numbers and names as the report writes them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Shared by compiled and simulated networks: their description, checks of arrays, quantization."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

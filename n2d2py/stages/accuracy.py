@@ -1,7 +1,5 @@
 """Accuracy check of every integer network against its float network: W508 with the cause and a remedy that was tried."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial

@@ -1,7 +1,5 @@
 """Bit widths under a budget: `-ram-budget` chooses activations and memory plan, `-flash-budget` the weights of each layer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

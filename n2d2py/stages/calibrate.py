@@ -1,7 +1,5 @@
 """Stage calibrate: the fused network and the statistics of its tensors, collected or reloaded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial

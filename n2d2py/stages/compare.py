@@ -3,8 +3,6 @@
 `-sensitivity N` ranks the layers by their cost; it also runs if integers lose too much.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 

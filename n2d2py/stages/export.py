@@ -1,7 +1,5 @@
 """Stage export: the typed network and its memory plan become a project."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

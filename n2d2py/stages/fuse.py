@@ -1,7 +1,5 @@
 """Stage fuse: fewer, larger layers with the same function."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from n2d2py import log

@@ -1,7 +1,5 @@
 """Options of the input data: labels, preprocessing, and their description in the metadata of an ONNX file."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 """Sizes of inputs that an ONNX file leaves open, from -input-shape or from given arrays. A separate module because it needs
 onnx."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Stage memory: every tensor gets its address, and an independent check proves the plan."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial

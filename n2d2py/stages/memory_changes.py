@@ -1,8 +1,6 @@
 """Changes of a network that save memory: segments of layers in strips, where the export parameters allow work that is done
 twice, and packed low-bit tensors, those without which the arena would be larger."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Stage memory report: what every strategy needs, without data and without an export."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import replace

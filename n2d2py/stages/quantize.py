@@ -1,7 +1,5 @@
 """Stage quantize: number types on every edge, integers or floating point."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 The report of an export with a pipeline has its stages with what they take, and three samples computed in Python's integers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Stage score: the scores of the float network, of its integers, and of the compiled export."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

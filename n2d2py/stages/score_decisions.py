@@ -1,7 +1,5 @@
 """Scores of what -post decides: mAP of detections against labelled boxes, and word accuracy in long recordings (-streams)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

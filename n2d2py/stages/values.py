@@ -1,8 +1,6 @@
 """The values of every layer for one stimulus: real ones of the float network, integers of the typed one; as text by
 `-log-outputs N`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

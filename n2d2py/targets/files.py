@@ -1,7 +1,5 @@
 """Files of a target: confusion matrix, misclassified stimuli, running success, log of all stimuli."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import astuple
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scoring of targets with a label for each position: segmentation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Plots of a score: confusion matrix, metrics by class, running rate, segmented images."""
 
-from __future__ import annotations
-
 from colorsys import hsv_to_rgb
 from pathlib import Path
 

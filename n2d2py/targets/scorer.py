@@ -1,7 +1,5 @@
 """Scorer of network outputs, batch by batch, and the stored tensors that a TargetCompare compares with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Scores as text: the lines of one score, and a table that compares several."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Scoring target, as read by a frontend and used by `Scorer`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

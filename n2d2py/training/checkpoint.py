@@ -3,8 +3,6 @@
 Every array is checked before use, and nothing is unpickled. This module needs no PyTorch.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Training loop: batches, losses, solvers, validation and checkpoints, in one process or several under torchrun."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

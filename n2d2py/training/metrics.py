@@ -1,7 +1,5 @@
 """Validation metrics, computed from the accuracy. This module needs no PyTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 METRICS: dict[str, Callable[[float, int], float]] = {

@@ -6,8 +6,6 @@ Training for Neural Network Quantization" (2019), with DoReFa weights and calibr
 
 # PyTorch is an extra: pyright runs without it too, and then takes n2d2py/torch.py for it
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
-from __future__ import annotations
-
 from math import sqrt
 
 import torch

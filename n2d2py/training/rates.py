@@ -1,7 +1,5 @@
 """Learning rate schedules of N2D2's solvers. This module needs no PyTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import cos, exp, pi
 

@@ -3,8 +3,6 @@
 They are initializers of numbers, string literals, which compile about twenty times faster, or binary files.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """C++ epilogues, types that turn an accumulator or a stored input into an output element; layers that move values."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -5,8 +5,6 @@ two of them differ if identifier or suffix differ. Identifiers also name files, 
 names.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import cache

@@ -8,8 +8,6 @@ docs/explanation/instruction_sets.md says how to add one.
 `python docs/site/generate.py` writes the two headers; a test compares them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Winograd's F(4 x 4, 3 x 3) in integers (`kernels/n2d2/winograd.hpp`): the form of a layer, and its weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

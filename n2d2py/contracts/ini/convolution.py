@@ -1,7 +1,5 @@
 """Common parts of Conv and Deconv sections: geometry, weights in N2D2's order, output permutation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Common keys of layer sections: windows, activations, and training keys without effect."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

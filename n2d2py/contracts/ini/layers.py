@@ -7,8 +7,6 @@
 Plug-ins and the operators of this package use the same declaration.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod

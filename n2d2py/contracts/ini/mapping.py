@@ -1,7 +1,5 @@
 """Connections from input channels to output channels (N2D2's Mapping keys)."""
 
-from __future__ import annotations
-
 from math import lcm
 
 import numpy as np

@@ -4,8 +4,6 @@ The graph equals that of a pre-quantized (QDQ) file: weights are integers times 
 output with QAct.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

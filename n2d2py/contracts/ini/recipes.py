@@ -4,8 +4,6 @@ Solver keys are in the section of a layer or in its ConfigSection, for example `
 apply to all parameters of the layer; more specific keys win.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any

@@ -4,8 +4,6 @@ QWeight belongs to layers with weights; QAct belongs to layers with an activatio
 elsewhere: ignoring them would change the network.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from n2d2py import log

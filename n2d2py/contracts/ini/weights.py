@@ -1,7 +1,5 @@
 """Stored weights (`-w`): N2D2's .syntxt folders (one or two files per layer), .npz files, folders of .npy files."""
 
-from __future__ import annotations
-
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence

@@ -11,8 +11,6 @@ times instead. The integer form is round((m_0 (q_0 - zero_0) + m_1 (q_1 - zero_1
 division, and a convolution can apply the sum in its epilogue.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

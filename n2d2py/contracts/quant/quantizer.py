@@ -4,8 +4,6 @@ They alone decide whether a layer has an integer form, also in pre-quantized net
 of calibration. Below: the building blocks of forms (nodes, clamps, rescales, multipliers), and the layers with weighted sums.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import gcd

@@ -1,7 +1,5 @@
 """Databases: one file per family of types, each registered under its name in INI files."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

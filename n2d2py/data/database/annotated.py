@@ -7,8 +7,6 @@ A stimulus, except of GTSRB, has no label; its pixels have the labels of the reg
 order of first appearance. The formats are documented by the distributors.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,8 +1,6 @@
 """Databases in one file: arrays (Numpy_Database), a table (CSV_Database), a list of files (List_Database). Random_Database: random
 bytes, which let a pipeline run without data."""
 
-from __future__ import annotations
-
 import csv
 from array import array
 from pathlib import Path

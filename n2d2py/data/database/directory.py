@@ -1,7 +1,5 @@
 """DIR_Database: the files of a folder, labelled by their sub-folders; Caltech101 and Caltech256 are special cases."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

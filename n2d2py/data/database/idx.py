@@ -3,8 +3,6 @@
 A CIFAR record has label bytes, then 3072 bytes of red, green, blue.
 """
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from dataclasses import replace

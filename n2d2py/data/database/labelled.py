@@ -5,8 +5,6 @@ Actitracker_Database, CelebA_Database, CKP_Database, Daimler_Database, ILSVRC201
 The formats are documented by the distributors; folders and defaults are those of N2D2.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

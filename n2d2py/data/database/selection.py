@@ -4,8 +4,6 @@ into tiles.
 A tile is a stimulus with the label of its image.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Colour transformations: channel order and gray in NumPy, other colour spaces by OpenCV."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Builds of the shared library of an export with make, if sources are newer."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

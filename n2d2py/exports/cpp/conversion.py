@@ -1,7 +1,5 @@
 """Conversion of sounds, frames of a camera and samples of a sensor in C++, with precomputed tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

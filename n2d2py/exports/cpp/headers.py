@@ -1,7 +1,5 @@
 """Kernel headers of a project: those named by its layers, and the headers they include."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache

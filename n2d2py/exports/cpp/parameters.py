@@ -1,7 +1,5 @@
 """The export parameters of the C++ export."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The processors that a host export can be built for, with compilers and emulators; the processor of this machine."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The files of the C++ project, from templates (`export_templates/cpp`), kernels and the code of each layer."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The C++ export as `-export CPP` finds it: what it refuses, what it writes, and the runner of a copy of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -5,8 +5,6 @@ after the other. `bytes` are those of windows that are gathered before they are 
 Winograd form of the layer, `<set>:direct` for the direct one with the tile of the kernel; a tile is one of the direct form.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

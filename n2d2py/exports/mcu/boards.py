@@ -3,8 +3,6 @@
 All that names a core or a board comes from here: the Makefile, the toolchain files of CMake, the linker scripts, the runner.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

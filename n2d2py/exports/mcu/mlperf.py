@@ -1,7 +1,5 @@
 """MLPerf Tiny: the benchmarks whose firmware an export can contain, and the conversion of their samples to the network's input."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

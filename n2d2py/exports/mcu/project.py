@@ -1,7 +1,5 @@
 """The files of an export for microcontrollers: those of the C++ export, boards, vectors to test them with; its parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -5,8 +5,6 @@ the place of `#pragma once`.
 What no compiler of a microcontroller reads, such as kernels on panels of weights, is left out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ The bound of a layer is that of its kernel: buffers whose sizes the shapes give,
 `-fstack-usage` of GCC 12 gave for -O2 and -Os. `tests/microcontrollers/test_stack.py` compares the bounds with stacks painted in QEMU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ Every quantized tensor T becomes three: the float result of its layer, `T_quanti
 integers with the scales that reproduce the tool's factors: s_w = factor s_y / s_x.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

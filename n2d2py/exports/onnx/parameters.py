@@ -1,7 +1,5 @@
 """The export parameters of ONNX."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from n2d2py.ini import ExportParameters, Kind, parameter

@@ -1,7 +1,5 @@
 """Tensors, buffers and operators of a .tflite file, by the schema of the package ai-edge-litert."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any

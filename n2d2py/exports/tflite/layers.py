@@ -1,7 +1,5 @@
 """Layers as TFLite operators, by operator kind."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial

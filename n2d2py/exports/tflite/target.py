@@ -1,7 +1,5 @@
 """Export target `-export TFLite`, and the runner of its model in LiteRT."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Writer of the layers of a quantized network as .tflite tensors and operators, on int8 or in floating point."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

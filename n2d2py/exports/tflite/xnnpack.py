@@ -21,8 +21,6 @@ rounding each (`DoublingRescale`). Fully connected layers round once. Element-wi
 the kernels, here once, from float32. They may be one step off, as may functions that the kernels compute in fixed point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Import of an INI document as a Graph: layer sections in the order of their levels, with ONNX files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 

@@ -1,7 +1,5 @@
 """[section] Type=ONNX: an ONNX file in the network, and the sections of its layers."""
 
-from __future__ import annotations
-
 from math import prod
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sections about outputs: <layer>.Target says how one is scored, <name>.Post is post-processing, as with `-post`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

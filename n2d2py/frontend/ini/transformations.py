@@ -1,7 +1,5 @@
 """[section] Type=Transformation: transformations as layers: point-wise functions, crops, flips, reshapes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

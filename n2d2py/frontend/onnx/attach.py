@@ -1,7 +1,5 @@
 """Attach an ONNX network to tensors of an existing Graph."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod

@@ -1,7 +1,5 @@
 """Unrolling of loops with a known number of steps, and sequences as lists of tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np

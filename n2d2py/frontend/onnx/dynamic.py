@@ -7,8 +7,6 @@
 The product of the accumulator and both scales then only applies the weight scale, which the passes fold into the weights.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper

@@ -5,8 +5,6 @@ first two are y = s (clamp(rint(x / s) - o, 0, 2^bits - 1) + o) with an offset o
 s) + z, limits of the type) - z).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """External tensor data of an ONNX model, stored in separate files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import prod
 from pathlib import Path

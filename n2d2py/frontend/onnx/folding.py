@@ -8,8 +8,6 @@ example is attention over the first axis, as in PyTorch's TransformerEncoder wit
 and mixes several. Two samples are run together and separately to detect it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """Declaration of a model's inputs and outputs, and the layout of its images."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 

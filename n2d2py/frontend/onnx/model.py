@@ -1,7 +1,5 @@
 """Reading and checks of an ONNX file: protobuf, opset, external data, initializers, inputs."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

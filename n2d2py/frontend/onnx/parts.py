@@ -7,8 +7,6 @@ def _quick_gelu(parts: Parts) -> None:
     parts.add("Mul", x, parts.add("Sigmoid", scaled), out=0)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise

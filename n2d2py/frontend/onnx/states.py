@@ -5,8 +5,6 @@ Otherwise names decide: both contain the same word for the state ("h", "cache", 
 "stateN", "cache_out", ...), and the shapes agree.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

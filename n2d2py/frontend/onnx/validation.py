@@ -5,8 +5,6 @@ whole model (model.py) stops at a tolerated unknown operator, and knows no shape
 its inputs. Calls of the onnx package that may hang or crash on a crafted file are tried in a resource-limited subprocess.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import re

@@ -1,7 +1,5 @@
 """Check of each node's types and shapes against its operator definition."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from math import prod

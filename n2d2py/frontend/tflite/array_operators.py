@@ -1,7 +1,5 @@
 """TFLite operators on arrays: those that are only translated in floating point, and those on the axes of the file."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from math import prod

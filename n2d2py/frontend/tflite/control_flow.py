@@ -4,8 +4,6 @@ Keras writes an LSTM or GRU as a WHILE over its steps. Values that depend only o
 TensorFlow writes a dilated convolution as SPACE_TO_BATCH_ND, a convolution, and BATCH_TO_SPACE_ND.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace

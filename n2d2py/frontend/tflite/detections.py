@@ -1,7 +1,5 @@
 """TFLite_Detection_PostProcess of TensorFlow's SSD detectors: box decoding from anchors, and non-maximum suppression."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

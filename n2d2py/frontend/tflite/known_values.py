@@ -1,7 +1,5 @@
 """Constant folding of .tflite operators: counters, shapes, positions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import prod

@@ -1,7 +1,5 @@
 """Helpers for operator translations: nodes with generated names, results, slices, windows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

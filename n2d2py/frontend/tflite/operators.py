@@ -1,7 +1,5 @@
 """TFLite operators as ONNX operators on N, C, H, W, by name."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """TFLite's LSTM and RNN as ONNX operators: over sequences from zero states; of one step with states kept between calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial

@@ -4,8 +4,6 @@ A tensor `t` of integers becomes: operator -> `t_real` -> QuantizeLinear -> `t` 
 its consumers read. Tensors of four axes are N, C, H, W in the graph; all others keep the order of the file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import prod

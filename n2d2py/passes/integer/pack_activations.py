@@ -6,8 +6,6 @@ Each consumer has its own UnpackChannels directly before it. Where layers run ro
 producer keeps its name for its result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import chain, count

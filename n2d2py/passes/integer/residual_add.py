@@ -6,8 +6,6 @@ The layer computes the integers of both: the convolution, clamped and rescaled t
 is added in the epilogue.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 

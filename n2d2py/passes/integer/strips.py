@@ -8,8 +8,6 @@ Every layer of a segment occurs once for each strip, with the constants of the o
 has the same inputs, and padding applies at the border of the feature map only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

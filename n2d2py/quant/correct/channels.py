@@ -14,8 +14,6 @@ f = sqrt(r2 / r1), r1 and r2 the largest weight magnitudes of output k and of in
 become equal (M. Nagel et al., "Data-free quantization through weight equalization and bias correction", ICCV 2019).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

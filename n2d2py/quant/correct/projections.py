@@ -5,8 +5,6 @@ A product of queries and keys sums over channels, so q_k f_k and k_k / f_k give 
 scale of the product by 1 / (a b). So queries, keys and values of one layer can share one range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 

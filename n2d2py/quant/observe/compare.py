@@ -1,7 +1,5 @@
 """Layer-by-layer comparison of the float network with the integers, and of the integers with a compiled export."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Effect of bias corrections on held-out samples."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Rating of quantized outputs: row by row, without constant parts, and by their decisions."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The stimuli whose outputs the integers hold worst."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ best choices are the front of a knapsack problem (dynamic programming over the l
 exchanging bits between two layers, judged by the error of all roundings together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations

@@ -1,7 +1,5 @@
 """Effect of one rounding alone: a layer in integers, or a tensor in steps, while all the rest is floating point."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 

@@ -4,8 +4,6 @@ Each tensor, or the weights of each layer, is rounded alone in the float network
 largest squares give the fewest tensors, and for weights the largest ones for their bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

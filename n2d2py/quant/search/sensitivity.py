@@ -1,7 +1,5 @@
 """Accuracy loss of each layer: one layer at a time in integers, measured at the network outputs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

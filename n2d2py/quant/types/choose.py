@@ -1,7 +1,5 @@
 """Decides the number type of every tensor from the statistics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

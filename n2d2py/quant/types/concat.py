@@ -4,8 +4,6 @@ If one range is many times wider than another, the narrow one keeps few integer 
 weights multiply its output: 16-bit products are slower. In that case a warning names the layer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 

@@ -10,8 +10,6 @@ last weighted layer: added constants, limits, functions, products, reductions, a
 reduction, such as a dot product, is included. A logarithm or negative power falls back only if a constant guards its input.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from n2d2py.contracts.functions import Clip, Sqrt

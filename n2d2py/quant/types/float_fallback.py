@@ -10,8 +10,6 @@ These layers fall back to floating point:
 Functions without an integer form use `arithmetic/functions.py`, so every export computes the same bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from math import prod

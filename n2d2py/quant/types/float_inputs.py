@@ -9,8 +9,6 @@
 on samples: from quantizing x, and from quantizing the results.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from math import prod
 

@@ -4,8 +4,6 @@ Quantization-aware training leaves types open: inputs, tensors without QAct, wei
 known ranges or calibration, which makes the network a pre-quantized one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ A computed state has 16 bits, because its errors accumulate over calls. A state 
 a convolution's input, keeps the bits of the tensor it is copied from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Bit width of each tensor."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 from n2d2py.arithmetic.histogram import Histogram

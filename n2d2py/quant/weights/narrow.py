@@ -1,7 +1,5 @@
 """Selection of the layers that get low-bit weights."""
 
-from __future__ import annotations
-
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.operators import Conv, Fc
 

@@ -6,8 +6,6 @@ and D. Stork, NIPS 1992; for quantization: E. Frantar et al., "GPTQ", ICLR 2023)
 descent, and their range minimizes the error of the outputs. The result is deterministic.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.arithmetic.weights import least_level

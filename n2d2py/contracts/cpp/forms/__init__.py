@@ -3,8 +3,6 @@
 Importing this package imports every module of it, which registers what it declares.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from pkgutil import walk_packages
 

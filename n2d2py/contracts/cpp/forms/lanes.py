@@ -4,8 +4,6 @@ Two weights share a 16-bit lane, 256 * wB + wA, and a word holds the lanes of tw
 products, exact while the sum of B is below 2^23.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import IntEnum
 from math import gcd

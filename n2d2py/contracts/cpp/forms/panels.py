@@ -4,8 +4,6 @@ A layer that has them is exported with the orders of the portable kernel and of 
 (`kernels/n2d2/isa.hpp`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ In dense layers a word holds the inputs of two pixels, 16 bits each, and a produ
 of taps fit 16 bits each, whatever the inputs: signed bytes, unsigned ones 128 lower.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale, round_up

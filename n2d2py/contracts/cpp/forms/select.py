@@ -1,7 +1,5 @@
 """The choice of kernels: of each role the cheapest form that fits a layer, with its constants."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Any

@@ -3,8 +3,6 @@
 Both operands of a product are signed bytes. Unsigned inputs are taken 128 lower, which the bias corrects.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.arithmetic import DoublingRescale, round_up

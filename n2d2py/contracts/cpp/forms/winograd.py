@@ -4,8 +4,6 @@ A time is that of the products of a pixel, in 16-bit products by weight: nine of
 Weights are (O, 3, 3, C).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from n2d2py.arithmetic import round_up

@@ -3,8 +3,6 @@
 Source: `docs/ContribOperators.md` of ONNX Runtime.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

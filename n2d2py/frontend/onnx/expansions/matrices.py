@@ -1,7 +1,5 @@
 """Determinants, identity matrices, reversed sequences, updated caches and spectra, as sums, constants, gathers and products."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
