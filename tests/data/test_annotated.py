@@ -126,28 +126,9 @@ def test_damaged_polygons(ini, tmp_path, text):
     assert "E410" in error_line(read_database, document)
 
 
-FACES = (
-    "a/1.jpg;Ada;3;3;6;5;1980;2003;0;5;nan\nb.jpg;B &amp; C;3;3;6;5;1990;2200;nan;1;1\nc.jpg;Nobody;1;1;9;9;1980;2003;1;1;1\n"
-)
 IDENTITIES = "2.jpg 30\n1.jpg 4\n3.jpg 30\nabsent.jpg 7\n"
 ONE = {(3, 2): 1, (4, 5): 1, (2, 2): 0, (5, 2): 0, (3, 1): 0}
 LABELLED = {
-    "LITISRouen_Database": [
-        (
-            "Learn=0.5",
-            "b/quiet12.png a/bus3.png bus1.png",
-            {},
-            {"bus1.png": "bus", "a/bus3.png": "bus", "b/quiet12.png": "quiet"},
-        )
-    ],
-    "CKP_Database": [
-        (
-            "Learn=0.5",
-            "S1/001/1.png S1/001/2.png S1/001/3.png S2/1.png S3/1.png",
-            {"S1/001/e.txt": "   5.0000000e+00\n", "S2/e.txt": "7\n"},
-            {"S1/001/1.png": "neutral", "S1/001/2.png": "happy", "S1/001/3.png": "happy", "S2/1.png": "neutral"},
-        )
-    ],
     "CelebA_Database": [
         (
             "LabelPath=data/Anno\nInTheWild=0",
@@ -161,29 +142,7 @@ LABELLED = {
             {"Anno/identity_CelebA.txt": "1.jpg 4", "Anno/list_bbox_celeba.txt": "1\nimage_id x y w h\n1.jpg 2 3 4 2\n"},
             {"1.jpg": ONE},
         ),
-    ],
-    "IMDBWIKI_Database": [
-        (
-            "LabelPath=data\nCropFrame=1",
-            "wiki_crop/a/1.jpg wiki_crop/b.jpg wiki_crop/c.jpg",
-            {"wiki.csv": FACES},
-            {"wiki_crop/a/1.jpg": "F-23", "wiki_crop/b.jpg": "?-?"},
-        ),
-        (
-            "LabelPath=data\nIMDBSet=1\nWikiSet=0\nUseNameAsLabel=1\nDefaultLabel=sky",
-            "imdb/a/1.jpg",
-            {"imdb.csv": FACES.replace("3;3;6", "2;3;6")},
-            {"imdb/a/1.jpg": ONE},
-        ),
-    ],
-    "Daimler_Database": [
-        (
-            "Learn=0.5\nTest=0.5",
-            "TrainingData/Pedestrians/18x36/1.png TrainingData/NonPedestrians/1.png",
-            {},
-            {"Pedestrians/18x36/1.png": "Pedestrians", "NonPedestrians/1.png": "NonPedestrians"},
-        )
-    ],
+    ]
 }
 
 
@@ -213,12 +172,8 @@ def test_sets_and_label_ids_that_files_give(ini, tmp_path):
 @pytest.mark.parametrize(
     "case, at, file, text",
     [
-        ("CKP_Database", 0, "S2/e.txt", "8\n"),
-        ("CKP_Database", 0, "S2/e.txt", "happy\n"),
         ("CelebA_Database", 0, "Anno/identity_CelebA.txt", "1.jpg\n"),
         ("CelebA_Database", 1, "Anno/list_bbox_celeba.txt", "1\nx\n1.jpg 2 3 nan 2\n"),
-        ("IMDBWIKI_Database", 0, "wiki.csv", "a/1.jpg;Ada;3;3;6;5;1980\n"),
-        ("IMDBWIKI_Database", 0, "wiki.csv", "a/1.jpg;Ada;3;x;6;5;1980;2003;0\n"),
     ],
 )
 def test_damaged_tables(ini, tmp_path, case, at, file, text):
@@ -226,11 +181,6 @@ def test_damaged_tables(ini, tmp_path, case, at, file, text):
     document = ini(written(tmp_path, case))
     (tmp_path / "data" / file).write_text(text)
     assert "E410" in error_line(read_database, document)
-
-
-def test_a_form_of_daimler_that_is_not_read(ini, tmp_path):
-    CASES["Daimler_Database"] = LABELLED["Daimler_Database"][0][:3]
-    assert "E406" in error_line(read_database, ini(written(tmp_path, "Daimler_Database", "Fully=1\n")))
 
 
 ROWS = [f"33,{kind},{at},{at}.5,-{at},.25;" for at, kind in enumerate(["Jogging"] * 4 + ["Walking"] * 6)]

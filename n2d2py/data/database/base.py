@@ -247,7 +247,12 @@ Loader = Callable[[Values, Context], Database]
 _SUFFIX = "_Database"
 _TYPES: Registry[tuple[Schema, Loader]] = Registry("the database type")
 _EVENTS = "events of spiking models are not read"
-_UNSUPPORTED = {"AER_Database": (_EVENTS, "use a database of images"), "N_MNIST_Database": (_EVENTS, "use MNIST_IDX_Database")}
+_TABLES = "its tables are not read", "use DIR_Database or List_Database"
+_UNSUPPORTED = {
+    "AER_Database": (_EVENTS, "use a database of images"),
+    "N_MNIST_Database": (_EVENTS, "use MNIST_IDX_Database"),
+    **{f"{name}_Database": _TABLES for name in ("CKP", "Daimler", "IMDBWIKI", "LITISRouen")},
+}
 """Known but unsupported types of N2D2, with the reason and an alternative."""
 
 _REGIONS = Ignored("", "keys of image regions (ROIs)", "is for regions", "remove them: regions are not read")

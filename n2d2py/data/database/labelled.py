@@ -1,11 +1,10 @@
 """Databases with labels in tables or file names: of whole stimuli, or of boxes in images.
 
-Actitracker_Database, CelebA_Database, CKP_Database, Daimler_Database, ILSVRC2012_Database, IMDBWIKI_Database, LITISRouen_Database
+Actitracker_Database, CelebA_Database, ILSVRC2012_Database
 
 The formats are documented by the distributors; folders and defaults are those of N2D2.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from n2d2py.data.database.base import Context, Database, Partition, array_items,
 from n2d2py.data.database.directory import FileSelection, list_directory
 from n2d2py.data.decode import PICTURES, parse_lines, read_lines, split_name_and_label
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.ini import REQUIRED, Ignored, Key, Kind, Values
+from n2d2py.ini import Ignored, Key, Kind, Values
 
 Row = tuple[str, str, Points | None]
 """A file, its label, and the corners of the box with the label; None for the whole image."""
@@ -65,51 +64,6 @@ def _database(
     return Database(items, labels, tuple(ids), sets, maps)
 
 
-@register(
-    "LITISRouen_Database",
-    *fraction_keys(0.4, 0.4),
-    _path_key("DataPath", "data_rouen"),
-    doc="Sounds of places. The label is the name of the file up to its first digit.",
-)
-def _litis_rouen(values: Values, context: Context) -> Database:
-    folder = data_path(values, default="data_rouen", folder=True)
-    files = list_directory(folder, {}, FileSelection(depth=-1)).files
-    rows = [(file, re.split("[0-9]", file.rpartition("/")[2])[0], None) for file in files]
-    return _database(values, context, folder, rows, Partition.read(values, False))
-
-
-_EMOTIONS = ("neutral", "anger", "contempt", "disgust", "fear", "happy", "sadness", "surprise")
-
-
-@register(
-    "CKP_Database",
-    *fraction_keys(REQUIRED),
-    Key("NbNeutral", Kind.UINT, 1, "Images at the beginning of a sequence whose label is neutral."),
-    _path_key("DataPath", "cohn-kanade-images"),
-    doc="Extended Cohn-Kanade: sequences of faces. A folder has the images `*.png` and a file `*.txt` with the emotion, 0 to 7. "
-    "Learn and Validation are fractions of the rarest label, taken of each label.",
-)
-def _ckp(values: Values, context: Context) -> Database:
-    folder = data_path(values, default="cohn-kanade-images", folder=True)
-    return _database(values, context, folder, _emotions(folder, values["NbNeutral"]), Partition.read(values))
-
-
-def _emotions(folder: Path, neutral: int) -> Iterator[Row]:
-    before = None
-    for path in sorted(folder.rglob("*.txt"), key=lambda each: (each.parent.parts, each.name)):
-        if path.parent == before:
-            raise _unreadable_error(path, "another file in its folder has an emotion")
-        before = path.parent
-        words = [word for _, line in read_lines(path) for word in line.split()]
-        try:
-            (code,) = map(float, words)
-            emotion = {float(index): name for index, name in enumerate(_EMOTIONS)}[code]
-        except (ValueError, KeyError):
-            raise _unreadable_error(path, "it does not hold a number from 0 to 7") from None
-        for index, image in enumerate(sorted(path.parent.glob("*.png"))):
-            yield image.relative_to(folder).as_posix(), "neutral" if index < neutral else emotion, None
-
-
 _IDENTITIES, _BOXES, _PARTS = "identity_CelebA.txt", "list_bbox_celeba.txt", "Eval/list_eval_partition.txt"
 
 
@@ -144,10 +98,10 @@ def _celeba(values: Values, context: Context) -> Database:
     return _database(values, context, folder, rows, which, names)
 
 
-def _cells(path: Path, count: int, header: int = 0, separator: str | None = None) -> Iterator[list[str]]:
+def _cells(path: Path, count: int, header: int = 0) -> Iterator[list[str]]:
     """Yield the cells of each line of a table after its header, `count` of each."""
     for number, line in read_lines(path, comment="#"):
-        cells = line.replace("&amp;", "&").split(separator)
+        cells = line.split()
         if number > header:
             if len(cells) < count:
                 raise _unreadable_error(path, f"line {number} has {len(cells)} cells, not {count}")
@@ -162,67 +116,6 @@ def _numbers(path: Path, cells: Sequence[str]) -> list[float]:
     if not np.isfinite(numbers).all() or np.abs(numbers).max() > 1e6:
         raise _unreadable_error(path, f"'{' '.join(cells)}' are not numbers")
     return numbers
-
-
-@register(
-    "IMDBWIKI_Database",
-    *fraction_keys(1.0),
-    Key("WikiSet", Kind.BOOL, True, "Read wiki.csv."),
-    Key("IMDBSet", Kind.BOOL, False, "Read imdb.csv."),
-    Key("CropFrame", Kind.BOOL, False, "1: images of faces, in wiki_crop and imdb_crop. 0: whole images; faces are boxes."),
-    Key("UseNameAsLabel", Kind.BOOL, False, "1: the label is the name. 0: gender and age, as F-23; ? where they are unknown."),
-    _path_key("DataPath", "IMDB-WIKI"),
-    _path_key("LabelPath", "IMDB-WIKI/imdb_metadata"),
-    *REGION_KEYS,
-    doc="Faces with gender and age. Lines of the tables: file;name;x0;y0;x1;y1;birth;photograph;gender, the last three in years and "
-    "0 for female, 1 for male.",
-)
-def _imdb_wiki(values: Values, context: Context) -> Database:
-    folder = data_path(values, default="IMDB-WIKI", folder=True)
-    tables = data_path(values, "LabelPath", default="IMDB-WIKI/imdb_metadata", folder=True)
-    parts = [part for part, key in (("imdb", "IMDBSet"), ("wiki", "WikiSet")) if values[key]]
-    rows = [row for part in parts for row in _faces(tables, part, values)]
-    return _database(
-        values, context, folder, rows, Partition.read(values, values["UseNameAsLabel"] and values["CropFrame"], False)
-    )
-
-
-def _faces(tables: Path, part: str, values: Values) -> Iterator[Row]:
-    path, crop = tables / f"{part}.csv", values["CropFrame"]
-    for file, name, *cells, gender in _cells(path, 9, separator=";"):
-        x, y, right, bottom, birth, photograph = _numbers(path, cells)
-        if (x, y) == (1, 1) or (right, bottom) == (1, 1):
-            continue  # how the tables mark images without a face
-        age = photograph - birth
-        sex = {"0": "F", "1": "M"}.get(gender.removesuffix(".0"), "?")
-        of_face = f"{sex}-{f'{age:g}' if 0 <= age <= 99 else '?'}"
-        label = name if values["UseNameAsLabel"] else of_face
-        yield f"{part}{'_crop' * crop}/{file}", label, None if crop else box(x, y, right - 1, bottom - 1)
-
-
-_PATCHES = {"Pedestrians/48x96": "Pedestrians", "Pedestrians/18x36": "Pedestrians", "NonPedestrians": "NonPedestrians"}
-
-
-@register(
-    "Daimler_Database",
-    *fraction_keys(1.0),
-    Key("Test", Kind.FLOAT, 0.0, "Test set: fraction of the stimuli.", minimum=0, maximum=1),
-    Key("Fully", Kind.BOOL, False, "Only 0, the patches of TrainingData, is supported."),
-    _path_key("DataPath", "Daimler_pedestrian/DaimlerBenchmark/Data"),
-    accepted=(Ignored("LabelPath", "paths of labels", "tells where the labels are", "remove it: the folders are the labels"),),
-    doc="Pedestrians of the Daimler benchmark: patches of TrainingData.",
-)
-def _daimler(values: Values, context: Context) -> Database:
-    if values["Fully"]:
-        raise values.fail("E406", "Fully=1, the format of GroundTruth2D.db, is not supported", "give Fully=0", "Fully")
-    patches = data_path(values, default="Daimler_pedestrian/DaimlerBenchmark/Data", folder=True) / "TrainingData"
-    rows = [
-        (f"{part}/{file}", label, None)
-        for part, label in _PATCHES.items()
-        if (patches / part).is_dir()
-        for file in list_directory(patches / part, {}, FileSelection(depth=0)).files
-    ]
-    return _database(values, context, patches, rows, Partition.read(values, per_label=False))
 
 
 _ACTIVITIES = ("Jogging", "LyingDown", "Sitting", "Stairs", "Standing", "Walking")
