@@ -131,13 +131,6 @@ class Plane:
             n % 4 for n in (self.offset, self.stride, self.line_bytes, self.limit or 0, self.wrap_offset)
         )
 
-    def line_offset(self, y: int) -> int:
-        """Return the byte address of row y in the arena."""
-        if self.ring_rows is not None:
-            return self.offset + y % self.ring_rows * self.line_bytes
-        before = self.lines_before_wrap
-        return self.offset + y * self.line_bytes if y < before else self.wrap_offset + (y - before) * self.line_bytes
-
     def intervals(self) -> list[tuple[int, int]]:
         """Return the occupied byte ranges [begin, end), including gaps; empty for external planes."""
         if self.external:

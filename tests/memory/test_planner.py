@@ -12,6 +12,7 @@ from support.kernel_cases import U8, Sweep
 from support.memory_execute import run
 from support.memory_graphs import random_problem
 from support.memory_networks import UNSAFE_IN_N2D2, Net, single_conv
+from support.memory_plans import line_offset
 from support.ops import Reshape
 from support.tables import every
 
@@ -60,7 +61,7 @@ def test_pointwise_runs_in_place():
     net.add(net.ew(x), net.conv(net.conv(net.input, 4, 1), 4, 1))
     problem = net.done()
     plan = plan_memory(problem)
-    assert plan.planes["ew1.y"].line_offset(0) == plan.planes["conv0.y"].line_offset(0)
+    assert line_offset(plan.planes["ew1.y"], 0) == line_offset(plan.planes["conv0.y"], 0)
     assert plan.overlaps(problem, "ew1") and plan.overlaps(problem, "add4")
     assert not plan_memory(problem, Settings(optimize_buffer=False)).overlaps(problem, "add4")
 

@@ -9,6 +9,7 @@ from support.errors import error_of, refused
 from support.memory_execute import run
 from support.memory_files import read_graph
 from support.memory_networks import Net
+from support.memory_plans import line_offset
 from support.ops import Deconv, Resize, Unpool
 from support.tables import every
 
@@ -133,12 +134,12 @@ def test_the_dilation_is_one_number_where_it_can_be(kernel, dilation, dil):
 def test_lines_of_planes_in_two_pieces_and_of_rings():
     plane = Plane(offset=40, size=2, stride=5, length=4, count=7, alloc=0, release=1)
     assert (plane.line_bytes, plane.bytes, plane.lines_before_wrap, plane.contiguous) == (20, 140, 7, True)
-    assert [plane.line_offset(y) for y in (0, 3, 6)] == [40, 100, 160]
+    assert [line_offset(plane, y) for y in (0, 3, 6)] == [40, 100, 160]
     wrapped = replace(plane, limit=60, wrap_offset=8)
     assert (wrapped.lines_before_wrap, wrapped.contiguous) == (3, False)
-    assert [wrapped.line_offset(y) for y in (0, 2, 3, 6)] == [40, 80, 8, 68]
+    assert [line_offset(wrapped, y) for y in (0, 2, 3, 6)] == [40, 80, 8, 68]
     ring = replace(plane, ring_rows=3)
-    assert ring.bytes == 60 and [ring.line_offset(y) for y in range(5)] == [40, 60, 80, 40, 60]
+    assert ring.bytes == 60 and [line_offset(ring, y) for y in range(5)] == [40, 60, 80, 40, 60]
 
 
 RANDOM = np.random.default_rng(3)

@@ -21,6 +21,7 @@ from n2d2py.contracts.cpp.parts import Array, LayerConfig
 from n2d2py.graph import QuantGraph, QuantNode, channels, height, width
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch
 from n2d2py.memory.scratch import ALIGNMENT
+from support.memory_plans import line_offset
 from support.programs import need, run_command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,7 +102,7 @@ class Case:
     def positions(self, tensor: str) -> np.ndarray:
         """Arena byte offset of every element, (C, H, W)."""
         plane, shape = self.planes[tensor], self.graph.shape(tensor)
-        rows = np.array([plane.line_offset(y) for y in range(height(shape))])
+        rows = np.array([line_offset(plane, y) for y in range(height(shape))])
         size = self.graph.type(tensor).bytes
         return (
             np.arange(channels(shape))[:, None, None] * size

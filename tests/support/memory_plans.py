@@ -2,6 +2,7 @@
 
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.format import in_known_terms
+from n2d2py.memory.plan import Plane
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import MODES, Settings, read_memories
 from n2d2py.memory.strategies import PLANNERS, plan_memory
@@ -36,3 +37,11 @@ def check(problem: MemoryProblem, seed: int) -> int:
         assert run(problem, plan, seed) == expected, f"seed {seed}, {what}: other bytes"
         count += 1
     return count
+
+
+def line_offset(plane: Plane, y: int) -> int:
+    """The byte address of row y of a plane in the arena."""
+    if plane.ring_rows is not None:
+        return plane.offset + y % plane.ring_rows * plane.line_bytes
+    before = plane.lines_before_wrap
+    return plane.offset + y * plane.line_bytes if y < before else plane.wrap_offset + (y - before) * plane.line_bytes

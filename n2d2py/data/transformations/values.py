@@ -303,13 +303,6 @@ def write_matrix(path: Path, matrix: np.ndarray) -> None:
     path.write_bytes(_HEADER.pack(*matrix.shape[:2], kind) + matrix.astype(little).tobytes())
 
 
-_NONE = -1
-
-
-def _label(value: int) -> int:
-    return max(value, _NONE)
-
-
 def label_id(label: str, names: tuple[str, ...]) -> int:
     """Return the id of a label, whose leading slash may be omitted. Raises Inapplicable if the database does not have it."""
     for candidate in (label, f"/{label}"):
@@ -327,9 +320,7 @@ class LabelFilter(Transformation):
 
     labels: tuple[str, ...] = parameter("Labels", Kind.STRINGS, doc="Names of database labels.")
     filter: str = parameter("Filter", Kind.ENUM, "Remove", "Operation on these labels.", choices=("Keep", "Remove", "Merge"))
-    default: int = parameter(
-        "DefaultLabel", Kind.INT, -2, "Label id of removed labels. -1, -2: not scored.", _label, minimum=-2
-    )
+    default: int = parameter("DefaultLabel", Kind.INT, -2, "Label id of removed labels. -1, -2: not scored.", minimum=-2)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         return image
@@ -341,8 +332,8 @@ class LabelFilter(Transformation):
             raise Inapplicable(what, "give the id of a label, or -1")
         matches = np.isin(labels, ids)
         if self.filter == "Merge":
-            return np.where(matches, ids[0] if ids else _NONE, labels)
-        return np.where(matches == (self.filter == "Remove"), self.default, labels)
+            return np.where(matches, ids[0] if ids else -1, labels)
+        return np.where(matches == (self.filter == "Remove"), max(self.default, -1), labels)
 
 
 @transformation("ExpandLabel", doc="Assign the label of the stimulus to each of its pixels.")

@@ -241,7 +241,7 @@ class Export(Network):
 
         self._each(inputs, forward)
         return {
-            info.name: _without_lines(_nchw(values), ~lines)
+            info.name: _masked_lines(_nchw(values), ~lines)
             for info, values, lines in zip(self.info.layers, taps, computed, strict=True)
             if lines.any()
         }
@@ -305,8 +305,7 @@ def _nchw(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.moveaxis(values, -1, 1))
 
 
-def _without_lines(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """(N, C, H, W) with the lines masked for which `missing` (H,) is true; unchanged when there are none."""
+def _masked_lines(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
     return np.ma.masked_array(values, np.broadcast_to(missing[:, None], values.shape)) if missing.any() else values
 
 

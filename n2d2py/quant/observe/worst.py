@@ -55,10 +55,8 @@ class WorstStimuli:
             if len(self._kept) == _KEPT and error <= self._kept[-1].error:
                 continue
             tops = (int(exact[0][k].argmax()), int(restored[0][k].argmax())) if several else (-1, -1)
-            sqnr, image = (
-                decibels(float(np.sum(whole[k] ** 2)), float(np.sum(lost[k] ** 2))),
-                stimulus_picture(x[k], self._contract),
-            )
+            sqnr = decibels(float(np.sum(whole[k] ** 2)), float(np.sum(lost[k] ** 2)))
+            image = stimulus_picture(x[k], self._contract)
             of_data = self._seen + k, names[k], int(labels[k])
             self._kept.append(StimulusComparison(*of_data, error, sqnr, *tops, image))
             self._kept = sorted(self._kept, key=lambda one: (-one.error, one.position))[:_KEPT]

@@ -165,13 +165,9 @@ def _is_computed_in_float(graph: Graph, tensor: str) -> bool:
         isinstance(reader.op, (Quantize, ElemWise))
         or _averages(reader)
         or (isinstance(reader.op, Pool) and reader.op.mode != "Max")
-        or (_only_moves(reader) and _is_computed_in_float(graph, reader.output))
+        or ((is_real_concat(reader) or reader.op.moves_values) and _is_computed_in_float(graph, reader.output))
         for reader in graph.consumers(tensor)
     )
-
-
-def _only_moves(node: Node) -> bool:
-    return is_real_concat(node) or (node.op.moves_values and not _averages(node))
 
 
 def _averages(node: Node) -> bool:
