@@ -304,7 +304,7 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
     kind = _TYPES.get(name)
     if kind is None and name not in _UNSUPPORTED:
         known = [each.removesuffix(_SUFFIX) for each in (*_TYPES, *_UNSUPPORTED)]
-        remedy = suggest(name.removesuffix(_SUFFIX), known, f"use one of {', '.join(sorted(_TYPES))}", f"'{{}}{_SUFFIX}'")
+        remedy = suggest(name.partition("Trans")[0], known, f"use one of {', '.join(sorted(_TYPES))}", f"'{{}}{_SUFFIX}'")
         raise N2D2Error("E405", f"transformation '{name}' is unknown", where=section.where("Type"), remedy=remedy)
     values = _schema(name).read(section)
     if not inference and (kind is None or not learning):
