@@ -252,13 +252,13 @@ def _col2im(parts: Parts) -> None:
     rank = len(block)
     steps, holes = parts.attribute("strides", [1] * rank), parts.attribute("dilations", [1] * rank)
     pads, channels = parts.attribute("pads", [0] * 2 * rank), parts.dims(0)[1] // max(1, prod(block))
-    reach = [holes[k] * (block[k] - 1) + 1 for k in range(rank)]
-    padded = [image[k] + pads[k] + pads[k + rank] for k in range(rank)]
-    counts = [(padded[k] - reach[k]) // steps[k] + 1 for k in range(rank)]
-    rest = [padded[k] - reach[k] - (counts[k] - 1) * steps[k] for k in range(rank)]
+    if parts.dims(0)[1] != channels * prod(block) or min(*block, *steps, *holes) < 1:
+        raise Unsupported(f"its {parts.dims(0)[1]} rows are not blocks of {' x '.join(map(str, block))}")
+    room = [image[k] + pads[k] + pads[k + rank] - holes[k] * (block[k] - 1) - 1 for k in range(rank)]
+    counts, rest = zip(*(divmod(room[k], steps[k]) for k in range(rank)), strict=True)
     weights = np.tile(np.eye(prod(block), dtype=np.float32).reshape(prod(block), 1, *block), (channels, *[1] * (rank + 1)))
-    x = parts.reshape(parts.inputs[0], 0, channels * prod(block), *counts)
-    windows = {"strides": steps, "dilations": holes, "pads": pads, "output_padding": rest, "kernel_shape": block}
+    x = parts.reshape(parts.inputs[0], 0, channels * prod(block), *(count + 1 for count in counts))
+    windows = {"strides": steps, "dilations": holes, "pads": pads, "output_padding": list(rest), "kernel_shape": block}
     parts.add("ConvTranspose", x, parts.add_constant("moves", weights), out=0, group=channels, **windows)
 
 
