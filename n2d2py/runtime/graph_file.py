@@ -190,7 +190,7 @@ def _narrow(values: np.ndarray) -> np.ndarray:
 
 
 _NODE = ("name", "op", "inputs", "outputs", "rescale", "clamp", "bound", "activation", "residual", "zero_in_bias")
-"""What is stored of a layer in addition to the constants of its form."""
+"""Parts of a layer that are stored next to the constants of its form."""
 
 
 def _classes() -> dict[str, type]:

@@ -332,8 +332,8 @@ class Translation:
                     lowering(self, operator)
                     continue
             except (RefusedOperator, ValueError, IndexError, TypeError, ZeroDivisionError) as error:
-                known = isinstance(error, RefusedOperator)
-                reason = str(error) if known else f"its tensors or options do not fit: {str(error).splitlines()[0][:120]}"
+                known, first = isinstance(error, RefusedOperator), str(error).partition("\n")[0]
+                reason = str(error) if known else f"its tensors or options do not fit: {first[:120]}"
                 refusals.setdefault((operator.code, reason), []).append(operator)
             self._blocked.update(operator.outputs)
         ending = self._ending(refusals.values())

@@ -17,7 +17,7 @@ from n2d2py.naming import FreshNames
 
 MAGIC = 7767517
 _TAGS = {"<f4": 0, "<f2": 0x01306B47, "i1": 0x000D4B38}
-"""What precedes weights, by their type."""
+"""Tags before the weights in a file, by their type."""
 _ARRAY, _END = -23300, -233
 _NAME_LENGTH = 200
 """Largest length of a name in bytes, without suffixes; ncnn reads 255."""
