@@ -69,10 +69,7 @@ N2D2_KERNEL(Convolution, PanelConvolution<Cfg, toy::Multiply>)
 N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, toy::Multiply>)
 
 #elif defined(N2D2_BIND_RUNS)
-namespace n2d2 {
-template <class Epilogue, bool Varying>
-struct EpilogueRun<Epilogue, Varying, Native> : PortableRun<Epilogue, Varying> {};
-}  // namespace n2d2
+N2D2_RUN_KERNEL(PortableRun<Epilogue, Varying>)
 #endif
 """
 

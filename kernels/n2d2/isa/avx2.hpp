@@ -2,11 +2,11 @@
 
 #if defined(N2D2_BIND_CONVOLUTION)
 #include "n2d2/x86/avx2_tile.hpp"
-N2D2_KERNEL(Convolution, PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> >)
+N2D2_KERNEL(Convolution, PanelConvolution<Cfg, ByteMicrokernel<avx2::Microkernel, avx2::ByteProducts, Cfg::ByteSums> >)
 
 #elif defined(N2D2_BIND_FULLYCONNECTED)
 #include "n2d2/x86/avx2_tile.hpp"
-N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> >)
+N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, ByteMicrokernel<avx2::Microkernel, avx2::ByteProducts, Cfg::ByteSums> >)
 
 #elif defined(N2D2_BIND_WINOGRAD)
 #include "n2d2/panels/winograd_stack_panel.hpp"
@@ -29,10 +29,7 @@ N2D2_KERNEL(ResidualSum, VectorResidual<avx2::Vec, Cfg>)
 #elif defined(N2D2_BIND_RUNS)
 #include "n2d2/panels/vector_run.hpp"
 #include "n2d2/x86/avx2.hpp"
-namespace n2d2 {
-template <class Epilogue, bool Varying>
-struct EpilogueRun<Epilogue, Varying, Native> : VectorRun<avx2::Vec, Epilogue, Varying> {};
-}  // namespace n2d2
+N2D2_RUN_KERNEL(VectorRun<avx2::Vec, Epilogue, Varying>)
 
 #elif defined(N2D2_BIND_LOOKUP)
 #include "n2d2/x86/byte_lookup.hpp"

@@ -20,20 +20,12 @@ N2D2_KERNEL(ResidualSum, avx512::Residual<Cfg>)
 #elif defined(N2D2_BIND_RUNS)
 #include "n2d2/panels/vector_run.hpp"
 #include "n2d2/x86/avx512.hpp"
-namespace n2d2 {
-template <class Epilogue, bool Varying>
-struct EpilogueRun<Epilogue, Varying, Native> : VectorRun<avx512::Vec, Epilogue, Varying> {};
-}  // namespace n2d2
+N2D2_RUN_KERNEL(VectorRun<avx512::Vec, Epilogue, Varying>)
 
 #elif defined(N2D2_BIND_ROW_DOTS)
 #include "n2d2/x86/avx512.hpp"
 #include "n2d2/x86/row_panels.hpp"
-namespace n2d2 {
-template <class In, int Count, int Run, int All>
-struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : RowPanels<avx512::Vec, 128, In, Count, Run, All> {
-    using RowPanels<avx512::Vec, 128, In, Count, Run, All>::RowPanels;
-};
-}  // namespace n2d2
+N2D2_ROW_PANELS(avx512::Vec, 128)
 
 #elif defined(N2D2_BIND_LOOKUP)
 #include "n2d2/x86/byte_lookup.hpp"

@@ -17,12 +17,7 @@ N2D2_KERNEL(Winograd, WinogradOfWeights<Cfg, PairWinograd<avxvnni::WinogradMicro
 #elif defined(N2D2_BIND_ROW_DOTS)
 #include "n2d2/x86/avxvnni_tile.hpp"
 #include "n2d2/x86/row_panels.hpp"
-namespace n2d2 {
-template <class In, int Count, int Run, int All>
-struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : RowPanels<avxvnni::Vec, 32, In, Count, Run, All> {
-    using RowPanels<avxvnni::Vec, 32, In, Count, Run, All>::RowPanels;
-};
-}  // namespace n2d2
+N2D2_ROW_PANELS(avxvnni::Vec, 32)
 #include "n2d2/isa/avx2.hpp"  // for rows without panels
 
 #elif defined(N2D2_BIND_PEAK)

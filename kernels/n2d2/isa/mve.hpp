@@ -13,10 +13,7 @@ N2D2_KERNEL(FullyConnected, MveFullyConnected<Cfg>)
 
 #elif defined(N2D2_BIND_RUNS)
 #include "n2d2/mcu/mve_run.hpp"
-namespace n2d2 {
-template <class Epilogue, bool Varying>
-struct EpilogueRun<Epilogue, Varying, Native> : mve::Run<Epilogue, Varying> {};
-}  // namespace n2d2
+N2D2_RUN_KERNEL(mve::Run<Epilogue, Varying>)
 
 #elif defined(N2D2_BIND_ELEMWISE)
 #include "n2d2/mcu/mve_elemwise.hpp"

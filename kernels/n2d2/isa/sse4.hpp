@@ -2,11 +2,11 @@
 
 #if defined(N2D2_BIND_CONVOLUTION)
 #include "n2d2/x86/sse41_tile.hpp"
-N2D2_KERNEL(Convolution, PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> >)
+N2D2_KERNEL(Convolution, PanelConvolution<Cfg, ByteMicrokernel<sse41::Microkernel, sse41::ByteProducts, Cfg::ByteSums> >)
 
 #elif defined(N2D2_BIND_FULLYCONNECTED)
 #include "n2d2/x86/sse41_tile.hpp"
-N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> >)
+N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, ByteMicrokernel<sse41::Microkernel, sse41::ByteProducts, Cfg::ByteSums> >)
 
 #elif defined(N2D2_BIND_WINOGRAD)
 #include "n2d2/panels/winograd_stack_panel.hpp"
