@@ -199,10 +199,11 @@ N2D2_INLINE void enter(Work& work, int inputs) {
     N2D2_ASM_EACH("r4,r5", N2D2_LIMITED("\\x", "r8", "r9"))         \
     N2D2_ASM_EACH("r4,r5", "eor \\x, \\x, r6")
 
-// All outputs of some pairs of pixels. The loop is entered in the middle, and r0 and r1 are a word before the next one. Between blocks r1 is `ahead` bytes before the stream, and `sums` loads the first sums, after which
-// it is `behind` bytes beyond the word before the products. On the stack: 0 the window, 4 results of the first pixel, 8 from behind them to those of the second,
-// 12 their end; 16 the way back of the stream, for the steps that are skipped; 20 the entry; 24 the last word of the window;
-// 28 Work::zero and what follows it; 44 pairs that are left, 48 Work::move, 52 Work::next, 56 the stream, 60 bytes of results.
+// All outputs of some pairs of pixels. The loop is entered in the middle, and r0 and r1 are a word before the next one. Between blocks r1 is
+// `ahead` bytes before the stream, and `sums` loads the first sums, after which it is `behind` bytes beyond the word before the products. On the
+// stack: 0 the window, 4 results of the first pixel, 8 from behind them to those of the second, 12 their end; 16 the way back of the stream, for
+// the steps that are skipped; 20 the entry; 24 the last word of the window; 28 Work::zero and what follows it; 44 pairs that are left, 48
+// Work::move, 52 Work::next, 56 the stream, 60 bytes of results.
 #define N2D2_LANES_TWO(name, ahead, sums, behind, scaled, clamps, clamped)                  \
     N2D2_ASM_FUNCTION(100, __attribute__((aligned(4))) static void name(Work*), "r4-r11",   \
             "sub    sp, sp, #64\n\t"                                                        \
