@@ -11,8 +11,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from error_codes import CODES
+
 from n2d2py.cli import main
-from n2d2py.error_codes import CODES
 from n2d2py.plugin.load import isolated
 from support.error_cases import EXPORT, Case, code_of, messages, read_cases
 from support.error_files import write_workspace
