@@ -138,12 +138,10 @@ def _act(arguments: Arguments, network: LoadedNetwork, options: RunOptions) -> N
 
 def _warn_of_parameters(arguments: Arguments, network: LoadedNetwork) -> None:
     """W011 where no export reads the parameters, and none of them is for the import of a model file."""
-    if not arguments.export_parameters or arguments.export or arguments.memory_report:
-        return
-    if network.document is not None or not any(network.params.is_given(name) for name in ("States", "StateCalls", "Constants")):
-        log.warning(
-            "W011", "-export-parameters has no effect without -export", remedy="add -export TYPE, or remove -export-parameters"
-        )
+    is_read = arguments.export or arguments.memory_report or not arguments.export_parameters
+    imports = network.document is None and any(map(network.params.is_given, ("States", "StateCalls", "Constants")))
+    if not is_read and not imports:
+        log.warning("W011", "-export-parameters has no effect without -export", remedy="add -export TYPE, or remove it")
 
 
 def _print_export(run: ExportRun) -> None:

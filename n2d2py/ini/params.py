@@ -245,7 +245,7 @@ class Params:
 
     def check_layers(self, names: Iterable[str]) -> None:
         """Warn W107 for each section that is not the name of a layer."""
-        known = list(dict.fromkeys(names))
+        known = list(names)
         for layer in (layer for layer in self.layers if layer not in known):
             what = f"layer '{layer}' does not exist in the network"
             log.warning("W107", what, where=self.where_layer(layer), remedy=suggest(layer, known))
