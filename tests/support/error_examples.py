@@ -27,7 +27,9 @@ def printed(case: Case) -> list[str]:
     """Run a case in a new workspace and return its messages."""
     before, errors = Path.cwd(), io.StringIO()
     with tempfile.TemporaryDirectory() as folder, isolated():
-        os.chdir(folder)
+        work = Path(folder, "work")  # cases write files beside it too
+        work.mkdir()
+        os.chdir(work)
         try:
             write_workspace(Path())
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
