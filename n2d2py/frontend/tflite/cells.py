@@ -117,7 +117,7 @@ def _operator_sums(body: TfliteFile, op: TfliteOperator, known_sums: dict[int, _
         return [x.plus(rest[0], 1 if code == "ADD" else -1)] if fits else []
     if code == "RESHAPE" and len(x.bias) == size[0]:
         return [x]
-    if code in ("STRIDED_SLICE", "SLICE"):
+    if code in ("STRIDED_SLICE", "SLICE") and tensors[0].shape[-1:] == x.bias.shape:
         return _slice_sum(op, x, tensors, size)
     return []
 

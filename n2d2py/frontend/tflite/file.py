@@ -278,7 +278,7 @@ def _read_tensor(entry: FlatTable, name: str, buffers: list[FlatTable], data: by
     scale, zero = numbers.vector(2, "<f4"), numbers.vector(3, "<i8")
     axis = numbers.integer(6) if len(shape) > 1 else 0  # files give biases that of their weights
     refusal = _refusal(entry, kind, numbers)
-    if not stored.size and prod(shape) > MAX_TENSOR:
+    if prod(shape) > MAX_TENSOR and (entry.has(6) or not stored.size):
         refusal = refusal or f"has {prod(shape):,} elements, at most {MAX_TENSOR:,} are supported"
     dtype = schema.TYPES.get(kind, np.dtype(np.float32))
     if not scale.size or dtype.kind not in "iu" or (refusal and not entry.flag(5)):
@@ -402,7 +402,7 @@ def _value_positions(order: list[int], axes: list[int | _Lists], sizes: list[int
         else:
             begins, indices = one
             lengths = np.diff(begins)
-            if len(lengths) != count or begins[0] != 0 or begins[-1] != len(indices):
+            if len(begins) != count + 1 or begins[0] != 0 or begins[-1] != len(indices) or lengths.min(initial=0) < 0:
                 raise DamagedFile(f"indices of {len(lengths)} positions, not {count}")
             if np.any((indices < 0) | (indices >= sizes[axis])):
                 raise DamagedFile(f"an index outside of {sizes[axis]}")
