@@ -53,7 +53,7 @@ class Validator:
 
         Raises:
             N2D2Error: E314 for several values of one, constants that do not fit, implausible numbers; E240 for too large a result.
-            Unsupported: for a constant above that limit, or more than all constants may take together.
+            Unsupported: for a constant above that limit, more than all constants may take together, or that cannot be computed.
         """
         if has_graphs(node) or node.domain or not onnx.defs.has(node.op_type):
             return None
@@ -121,10 +121,13 @@ class Validator:
         try:
             results = infer()
         except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
-            misfit = self._error(node, " ".join(str(error).split()))
+            text = " ".join(str(error).split())
+            if is_constant and is_foldable(node):
+                raise Unsupported(f"its constant value cannot be computed ({text[:80]})") from None
+            misfit = self._error(node, text)
             if is_wild:
                 raise misfit from None
-            return None if tensors.is_batched and not is_constant else misfit
+            return None if tensors.is_batched else misfit
         for result in results.values() if is_constant else ():
             self._reserve(node, result, [self._constants[each] for each in types])
         errors = (self._keep_shape(node, name, result) for name, result in results.items())
@@ -132,17 +135,17 @@ class Validator:
 
     def _reserve(self, node: onnx.NodeProto, result: TypeProto, inputs: list[np.ndarray]) -> None:
         """Take the bytes of a constant result from those of all constants, before the result is computed."""
-        kind, dims = result.tensor_type, result.tensor_type.shape.dim
-        count = prod(dim.dim_value for dim in dims if dim.HasField("dim_value"))
-        largest = max((array.size for array in inputs), default=1)
-        if not kind.HasField("shape") or not all(dim.HasField("dim_value") for dim in dims):
+        kind = result.tensor_type
+        sizes = [dim.dim_value for dim in kind.shape.dim if dim.HasField("dim_value")]
+        count, largest = prod(sizes), max((array.size for array in inputs), default=1)
+        if not kind.HasField("shape") or len(sizes) < len(kind.shape.dim):
             count = count * largest if node.op_type in ("NonZero", "NonMaxSuppression") else largest  # else a selection
         floats = [array.itemsize for array in inputs if array.dtype.kind == "f"]
         size = count * max(helper.tensor_dtype_to_np_dtype(kind.elem_type or TensorProto.FLOAT).itemsize, *floats, 1)
         windows = {a.name: prod(abs(number) + (a.name == "pads") for number in a.ints) for a in node.attribute}
         work = _COSTS.get(node.op_type, 2) * (size * windows.get("kernel_shape", 1) + largest * windows.get("pads", 0))
         is_computed = is_foldable(node) and node.op_type != "Constant"
-        if count > MAX_TENSOR or work * is_computed > self._room:
+        if min(sizes, default=0) < 0 or count > MAX_TENSOR or work * is_computed > self._room:
             what = f"its constant value would have {count:,} elements, or take too much memory to compute"
             raise Unsupported(what, "check the shapes in the model")
         self._room -= size * is_computed
