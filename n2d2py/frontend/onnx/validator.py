@@ -124,10 +124,9 @@ class Validator:
             text = " ".join(str(error).split())
             if is_constant and is_foldable(node):
                 raise Unsupported(f"its constant value cannot be computed ({text[:80]})") from None
-            misfit = self._error(node, text)
             if is_wild:
-                raise misfit from None
-            return None if tensors.is_batched else misfit
+                raise self._error(node, text) from None
+            return None if tensors.is_batched else self._error(node, text)
         for result in results.values() if is_constant else ():
             self._reserve(node, result, [self._constants[each] for each in types])
         errors = (self._keep_shape(node, name, result) for name, result in results.items())
@@ -146,8 +145,7 @@ class Validator:
         work = _COSTS.get(node.op_type, 2) * (size * windows.get("kernel_shape", 1) + largest * windows.get("pads", 0))
         is_computed = is_foldable(node) and node.op_type != "Constant"
         if min(sizes, default=0) < 0 or count > MAX_TENSOR or work * is_computed > self._room:
-            what = f"its constant value would have {count:,} elements, or take too much memory to compute"
-            raise Unsupported(what, "check the shapes in the model")
+            raise Unsupported(f"its constant value would have {count:,} elements, or need too much memory", "check the shapes")
         self._room -= size * is_computed
 
     def _describe_inputs(

@@ -230,8 +230,7 @@ def _open_shape(t: Translation, op: TfliteOperator, shape: Shape) -> Sequence[in
 
 @lowers("x* @0", "CONCATENATION")
 def _concatenation(t: Translation, op: TfliteOperator, *shapes: Shape) -> None:
-    rank = len(shapes[0])
-    axis = op.options.integer(0) % rank
+    rank, axis = len(shapes[0]), op.options.integer(0) % len(shapes[0])
     size = sum(shape[axis] for shape in shapes if len(shape) == rank)
     for shape in shapes:
         t.expect_shape(op.outputs[0], (*shape[:axis], size, *shape[axis + 1 :]))
