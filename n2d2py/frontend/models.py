@@ -15,7 +15,7 @@ from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.model import ImportOptions, OnnxModel, load_onnx, stored_type
 from n2d2py.frontend.tflite.control_flow import inline_graphs, mark_dilations
-from n2d2py.frontend.tflite.file import invalid_file_error, read_tflite
+from n2d2py.frontend.tflite.file import DamagedFile, invalid_file_error, read_tflite
 from n2d2py.frontend.tflite.translation import Translation
 
 Source = Path | onnx.ModelProto
@@ -48,7 +48,7 @@ def load_tflite(path: str | Path, options: ImportOptions = ImportOptions()) -> O
             file = replace(file, outputs=tuple(known[name] for name in names))
         translation = Translation(file)
         proto = translation.run()
-    except (ValueError, LookupError) as damage:  # DamagedFile, and NumPy where offsets or sizes do not fit
+    except DamagedFile as damage:
         raise invalid_file_error(str(path), f"the file is damaged or truncated ({damage})") from None
     model = load_onnx(proto, options)
     inputs = [file.tensors[index] for index in file.inputs]

@@ -34,13 +34,13 @@ def save(folder: Path, nodes, constants=None, tensors=(), inputs=(("x", [1, 1, 8
 
 
 def refused(path: Path, code: str, text: str) -> None:
-    """The import gives this error within 10 s of processor time and 300 MB of Python's and NumPy's memory."""
+    """The import gives this error within 10 s of processor time and 200 MB of Python's and NumPy's memory."""
     start = time.process_time()
     tracemalloc.start()
     try:
         with pytest.raises((N2D2Error, ErrorList)) as caught:
             import_onnx(path)
-        assert tracemalloc.get_traced_memory()[1] < 300_000_000
+        assert tracemalloc.get_traced_memory()[1] < 200_000_000
     finally:
         tracemalloc.stop()
     assert time.process_time() - start < 10

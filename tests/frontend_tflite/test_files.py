@@ -230,7 +230,7 @@ def test_refused_graphs(tmp_path):
         model.buffers.append(buffer)
         model.subgraphs[0].tensors[0].buffer = len(model.buffers) - 1
 
-    assert "array of size 5" in changed(short, "short.tflite")
+    assert "5 bytes" in changed(short, "short.tflite")
 
 
 def test_the_order_of_an_input_of_three_axes_is_said(tmp_path, capsys):

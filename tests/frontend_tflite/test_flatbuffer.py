@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.tables import every
 
-from n2d2py.frontend.tflite.schema import FlatTable
+from n2d2py.frontend.tflite.schema import DamagedFile, FlatTable
 
 TABLE = 20
 """Where the table of `table` starts, behind a vtable of six fields at 4."""
@@ -21,7 +21,7 @@ def table(fields: bytes, distances: list[int], tail: bytes = b"", size: int | No
 
 
 def damage(read: Callable[[], object]) -> str:
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(DamagedFile) as caught:
         read()
     return str(caught.value)
 
@@ -37,7 +37,7 @@ def test_numbers():
 def test_a_number_that_ends_with_the_file():
     data = table(struct.pack("<i", 5), [4, 0, 0, 0, 0, 0])
     assert FlatTable.root(data).integer(0) == 5
-    assert "smaller than" in damage(lambda: FlatTable.root(data).integer(0, "<q"))
+    assert "refers to" in damage(lambda: FlatTable.root(data).integer(0, "<q"))
 
 
 @every("kind", ["u1", "<i2", "<f4", "<i8"])
@@ -49,14 +49,14 @@ def test_a_vector_ends_where_the_file_does(kind, count):
     assert found.dtype == np.dtype(kind) and np.array_equal(found, values) and not found.flags.writeable
     assert FlatTable.root(data).vector(1, kind).size == 0
     if count:
-        assert "smaller than" in damage(lambda: FlatTable.root(data[:-1]).vector(0, kind))
+        assert "refers to" in damage(lambda: FlatTable.root(data[:-1]).vector(0, kind))
 
 
 def test_texts():
     data = table(struct.pack("<I", 4), [4, 0, 0, 0, 0, 0], tail=struct.pack("<I", 4) + "naïv".encode()[:4] + b"\xff")
     assert FlatTable.root(data[:-1]).text(0) == "naï" and FlatTable.root(data).text(1) == ""
     wrong = data[:-2] + b"\xff"
-    assert "utf-8" in damage(lambda: FlatTable.root(wrong).text(0))
+    assert "UTF-8" in damage(lambda: FlatTable.root(wrong).text(0))
 
 
 def test_tables_in_a_row():

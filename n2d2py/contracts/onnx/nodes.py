@@ -111,9 +111,7 @@ class OnnxNode:
         Raises Unsupported: an axis is out of range or not constant.
         """
         axes = self.integers("axes", 1)
-        if axes is None:
-            return None
-        return sorted({self.axis_of(axis, rank) for axis in axes})
+        return None if axes is None else sorted({self.axis_of(axis, rank) for axis in axes})
 
     def new_axes(self, rank: int) -> list[int]:
         """Return the axes of an Unsqueeze of an array of `rank` axes, as `axes` does.
@@ -125,6 +123,13 @@ class OnnxNode:
         if len(axes) < len(listed):
             raise Unsupported(f"its axes {', '.join(map(str, listed))} contain a duplicate")
         return axes
+
+    @staticmethod
+    def divide(size: int, what: str, by: int, parts: str) -> int:
+        """Return `size` / `by`, as heads divide values. Raise Unsupported if it is not a whole number; `parts` says into what."""
+        if by < 1 or size % by:
+            raise Unsupported(f"its {size} {what} cannot be divided into {parts}")
+        return size // by
 
     @staticmethod
     def axis_of(axis: int, rank: int) -> int:

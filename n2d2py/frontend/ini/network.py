@@ -220,8 +220,6 @@ def _build_layer(graph: Graph, layer: _Layer, weights: WeightStore | None, seed:
         insert_batchnorm(context)
     if weights is not None:
         _finish_trained(context, weights, model)
-        if kind == "Softmax":
-            _warn_of_cut_logits(graph, section, parents)
     if attached:
         _add_outputs(graph, before)
     asked = Precision.of(values.as_dict())
@@ -233,13 +231,15 @@ def _build_layer(graph: Graph, layer: _Layer, weights: WeightStore | None, seed:
 
 
 def _finish_trained(context: LayerContext, weights: WeightStore, model: str) -> None:
-    """Keep the recipe of a layer's training, or quantize its output as in training."""
+    """Keep the recipe of a layer's training, or quantize its output as in training; warn of what quantizers do to a Softmax."""
     values = context.values
     if weights.recipes is not None:
         weights.recipes[context.name] = read_recipe(values, context.connected, model)
     elif "QAct" in values:
         if values["QAct"]:
             quantize_output(context.graph, values, weights, context.graph.nodes[-1], context.name)
+    if values.section.text("Type") == "Softmax":
+        _warn_of_cut_logits(context.graph, values.section, context.parents)
 
 
 def _read_values(section: Section, layer_type: LayerType) -> tuple[Values, str]:

@@ -8,7 +8,7 @@ example is attention over the first axis, as in PyTorch's TransformerEncoder wit
 and mixes several. Two samples are run together and separately to detect it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -22,23 +22,20 @@ from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
 from n2d2py.graph.shapes import Shape
 
+_Values = Sequence[np.ndarray | None]
 SHAPE_READERS = ("Shape", "Size")
 """Operators whose result depends only on the shape of their input."""
 _ARITHMETIC = "Constant ConstantOfShape Equal Expand Gather Greater If Less Not Range Slice Split Where"
 SHAPE_ARITHMETIC = (*SHAPE_READERS, *_ARITHMETIC.split())
 """Operators that exporters use to compute shapes; they need no converter if they are folded."""
 
-MAX_SHAPE_SIZE = 1 << 12
-"""Largest number of elements of a constant that determines a result shape."""
-MAX_GROWTH = 1 << 25
-"""Total size in elements of the constants folded for a small file: 128 MiB of float32. It grows by 4 for each stored element."""
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _QUANTIZED = ("QuantizeLinear", "DequantizeLinear")
 
 
 def is_foldable(proto: onnx.NodeProto) -> bool:
-    """True if the node is deterministic, has no subgraphs and is not part of a quantized network."""
-    return not (proto.domain or proto.op_type in (*_RANDOM, *_QUANTIZED) or has_graphs(proto))
+    """True if the node is deterministic, has no subgraphs, an inferred size, and is not part of a quantized network."""
+    return not (proto.domain or proto.op_type in (*_RANDOM, *_QUANTIZED, "MaxUnpool") or has_graphs(proto))
 
 
 def _global_max_pool(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
@@ -68,7 +65,7 @@ _CORRECTIONS = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_ele
 """Replacements of incorrect reference implementations."""
 
 
-def evaluate(proto: onnx.NodeProto, values: Sequence[np.ndarray | None], opset: int) -> list[np.ndarray]:
+def evaluate(proto: onnx.NodeProto, values: _Values, opset: int) -> list[np.ndarray]:
     """Return the outputs of a node for input values (None: absent).
 
     Raises Unsupported: the node cannot be evaluated.
@@ -90,7 +87,7 @@ def evaluate(proto: onnx.NodeProto, values: Sequence[np.ndarray | None], opset: 
             return [_CORRECTIONS[proto.op_type](proto, *values)]
         results = [np.asarray(result) for result in ReferenceEvaluator(model).run(None, known)]
     except Exception as error:  # the evaluator raises whatever NumPy or its operators raise
-        text = str(error).splitlines()[0][:80]
+        text = str(error).partition("\n")[0][:80] or type(error).__name__
         raise Unsupported(f"its constant value cannot be computed ({text})") from None
     by_name = dict(zip(names, results, strict=True))
     return [by_name.get(name, np.empty(0)) for name in proto.output]
@@ -184,11 +181,12 @@ class BatchValues:
             if all(size.HasField("dim_value") for size in dims):
                 self._shapes[name] = tuple(size.dim_value for size in dims)
 
-    def fold(self, node: onnx.NodeProto, values: Sequence[np.ndarray | None], results: list[np.ndarray], opset: int) -> None:
-        """Fold a node for the file's batch size too, if its inputs differ from the `values` for batch 1."""
+    def fold(self, node: onnx.NodeProto, values: _Values, results: list[np.ndarray], opset: int, check: Callable) -> None:
+        """Fold a node for the file's batch size too, if its inputs differ from the `values` for batch 1, after a `check` of it."""
         inputs = [self._read(name, value, node) for name, value in zip(node.input, values, strict=True)]
         if all(one is value for one, value in zip(inputs, values, strict=True)):
             return
+        check(node)
         for name, one, value in zip(node.output, evaluate(node, inputs, opset), results, strict=True):
             if name and not np.array_equal(one, value):
                 self.values[name] = one

@@ -6,6 +6,7 @@ imported does not stop the walk: its outputs get the shapes that ONNX infers. On
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -132,9 +133,9 @@ class _Walk:
         """Errors of single layers, such as a shape mismatch; after a refused node they may only follow from it."""
         self._blocked: set[str] = set()
         self._sequences: dict[str, list[str]] = {}
-        self._room = folding.MAX_GROWTH + 4 * sum(array.size for array in builder.constants.values())
-        self._validator = Validator(builder)
+        self._validator = Validator(builder, builder.constants)
         self._batch = folding.BatchValues(builder.model.proto, (builder.is_batched and builder.model.batch) or 1)
+        self._batch_validator = Validator(builder, ChainMap(self._batch.values, builder.constants))
 
     def run(self) -> None:
         for proto in self.builder.model.proto.graph.node:
@@ -150,11 +151,7 @@ class _Walk:
             log.notice("%s: [%s] %s is ignored, as Ignore says", builder.model.path, proto.output[0], proto.op_type)
             self._rename(proto.input[0], proto.output[0])
             return
-        known = (builder.constants, self._blocked, self._sequences)
-        for name in proto.input:
-            if name and not builder.is_tensor(name) and not any(name in names for names in known):
-                what = f"the node reads '{name}', which no earlier node produces"
-                raise N2D2Error("E302", what, where=builder.model.place(proto.output[0]), remedy="export the model again")
+        self._need_inputs(proto)
         misfit = None
         try:
             misfit = self._validator.check(proto)
@@ -175,6 +172,14 @@ class _Walk:
         else:
             return
         self._mark_outputs(proto)
+
+    def _need_inputs(self, proto: onnx.NodeProto) -> None:
+        """Raise E302 if no earlier node produces an input."""
+        known = (self.builder.constants, self._blocked, self._sequences)
+        for name in proto.input:
+            if name and not self.builder.is_tensor(name) and not any(name in names for names in known):
+                what = f"the node reads '{name}', which no earlier node produces"
+                raise N2D2Error("E302", what, where=self.builder.model.place(proto.output[0]), remedy="export the model again")
 
     def _import(self, proto: onnx.NodeProto) -> None:
         builder, key = self.builder, operator_key(proto.op_type, proto.domain)
@@ -209,10 +214,7 @@ class _Walk:
         shapes = {name: np.broadcast_to(np.float32(), builder.dims_of(name)) for name in unknown}
         values = [shapes.get(name, builder.constants.get(name)) for name in proto.input]
         results = folding.evaluate(proto, values, builder.model.opset)
-        self._batch.fold(proto, values, results, builder.model.opset)
-        self._room -= sum(value.size for value in results)
-        if self._room < 0:
-            raise Unsupported(f"its constant value has {results[0].size:,} elements", "check the shapes in the model")
+        self._batch.fold(proto, values, results, builder.model.opset, self._batch_validator.check)
         for name, value in zip(proto.output, results, strict=True):
             if name:
                 value.setflags(write=False)

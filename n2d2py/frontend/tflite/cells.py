@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.frontend.tflite.file import RecurrentCell, TfliteFile, TfliteOperator
+from n2d2py.frontend.tflite.file import RecurrentCell, TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.known_values import compute_values
 
 RECURRENT_LOOP = "RECURRENT_LOOP"
@@ -84,7 +84,8 @@ def _find_sums(body: TfliteFile) -> dict[int, _Sum]:
             sums[position] = _Sum({}, values.reshape(-1).astype(np.float64))
     for op in body.operators:
         results = _operator_sums(body, op, sums)
-        sums.update(zip(op.outputs, results, strict=False))
+        pairs = zip(op.outputs, results, strict=False)
+        sums.update((output, each) for output, each in pairs if body.tensors[output].shape[-1:] == each.bias.shape)
     return sums
 
 
@@ -94,13 +95,13 @@ def _of(factor: _Factor, size: int) -> _Sum:
 
 def _operator_sums(body: TfliteFile, op: TfliteOperator, known_sums: dict[int, _Sum]) -> list[_Sum]:
     """Return the sums that an operator computes; none for other functions."""
-    code = op.code
-    x, *rest = [known_sums.get(index) for index in op.inputs] or [None]
-    tensors, size = ([body.tensors[index] for index in op.inputs if index >= 0], body.tensors[op.outputs[0]].shape[-1:])
+    code, (x, *rest) = op.code, [known_sums.get(index) for index in op.inputs] or [None]
+    tensors, size = [body.tensors[index] for index in op.inputs if index >= 0], body.tensors[op.outputs[0]].shape[-1:]
     if code == "GATHER" and size and all(index in body.inputs for index in op.inputs) and not op.options.integer(0):
         variables = tuple(body.inputs.index(index) for index in op.inputs)
-        return [_of(_Factor(code, (), variables), size[0])] if len(tensors[0].shape) == 3 and not tensors[1].shape else []
-    if code == "SPLIT":
+        fits = [len(tensor.shape) for tensor in tensors] == [3, 0]
+        return [_of(_Factor(code, (), variables), size[0])] if fits else []
+    if code == "SPLIT" and len(tensors) == 2:
         return _split_sum(body, op, known_sums)
     if x is None or not size:
         return []
@@ -109,35 +110,40 @@ def _operator_sums(body: TfliteFile, op: TfliteOperator, known_sums: dict[int, _
         return _product_sum(op, x, weights, rest[1:])
     if code in _FUNCTIONS:
         return [_of(_Factor(code, (x,)), size[0])]
-    if code in ("ADD", "SUB", "MUL") and rest[0] is not None and not op.options.integer(0, "<b"):
+    if code in ("ADD", "SUB", "MUL") and rest and rest[0] is not None and not op.options.integer(0, "<b"):
         if code == "MUL":
-            return [_of(_Factor(code, (x, rest[0])), size[0])]
-        fits = all(len(each.bias) == size[0] or not each.terms for each in (x, rest[0]))  # or broadcast constants
+            return [_of(_Factor(code, (x, rest[0])), size[0])] if len(x.bias) == len(rest[0].bias) else []
+        fits = all(len(each.bias) in (size[0], 0 if each.terms else 1) for each in (x, rest[0]))  # or broadcast constants
         return [x.plus(rest[0], 1 if code == "ADD" else -1)] if fits else []
     if code == "RESHAPE" and len(x.bias) == size[0]:
         return [x]
-    if code in ("STRIDED_SLICE", "SLICE"):
-        lines = np.broadcast_to(np.arange(len(x.bias)), tensors[0].shape)
-        bounds = [tensor.values for tensor in tensors[1:] if tensor.values is not None]
-        computed = compute_values(op, tensors[0], [lines, *bounds])
-        return [] if computed is None else [x.times(np.eye(len(x.bias))[computed.reshape(-1, *size)[0]])]
+    if code in ("STRIDED_SLICE", "SLICE") and tensors[0].shape[-1:] == x.bias.shape:
+        return _slice_sum(op, x, tensors, size)
     return []
+
+
+def _slice_sum(op: TfliteOperator, x: _Sum, tensors: Sequence[TfliteTensor], size: tuple[int, ...]) -> list[_Sum]:
+    lines = np.broadcast_to(np.arange(len(x.bias)), tensors[0].shape)
+    bounds = [tensor.values for tensor in tensors[1:] if tensor.values is not None]
+    computed = compute_values(op, tensors[0], [lines, *bounds])
+    fits = computed is not None and computed.size and computed.shape[-1:] == size
+    return [x.times(np.eye(len(x.bias))[computed.reshape(-1, *size)[0]])] if computed is not None and fits else []
 
 
 def _product_sum(op: TfliteOperator, x: _Sum, weights: np.ndarray | None, biases: Sequence[_Sum | None]) -> list[_Sum]:
     dense = op.code == "FULLY_CONNECTED"
     if weights is None or weights.ndim != 2 or (dense and op.options.integer(0, "<b")):
         return []
-    product = x.times(weights if dense or op.options.integer(1, "<B") else weights.T)
-    if not biases or op.inputs[2] < 0:
-        return [product]
-    return [] if biases[0] is None else [product.plus(biases[0], 1)]
+    matrix = weights if dense or op.options.integer(1, "<B") else weights.T
+    bias = biases[0] if biases and op.inputs[2] >= 0 else _Sum({}, np.zeros(len(matrix)))
+    fits = bias is not None and len(bias.bias) == len(matrix) and matrix.shape[1] == len(x.bias)
+    return [x.times(matrix).plus(bias, 1)] if bias is not None and fits else []
 
 
 def _split_sum(body: TfliteFile, op: TfliteOperator, known_sums: dict[int, _Sum]) -> list[_Sum]:
     axis, x = body.tensors[op.inputs[0]].values, known_sums.get(op.inputs[1])
     rank = len(body.tensors[op.inputs[1]].shape)
-    if x is None or axis is None or int(axis) % rank != rank - 1:
+    if x is None or axis is None or axis.size != 1 or axis.item() not in (-1, rank - 1) or len(x.bias) % len(op.outputs):
         return []
     return [x.times(part) for part in np.split(np.eye(len(x.bias)), len(op.outputs))]
 
@@ -169,7 +175,7 @@ def _match_gru(h: int, total: _Sum) -> RecurrentCell | None:
         return None
     (reset,), matrix = _of(resets[0], 1).products(), n.terms[resets[0]]
     inner = _Sum({factor: term for factor, term in n.terms.items() if factor is not resets[0]}, n.bias)
-    if set(reset) == {"LOGISTIC", "STATE"}:  # R (r h)
+    if set(reset) == {"LOGISTIC", "STATE"} and matrix.shape[0] == matrix.shape[1]:  # R (r h)
         read = _of(reset["STATE"], len(matrix)).times(matrix)
         return _build_cell("GRU", h, -1, [z.of[0], reset["LOGISTIC"].of[0], inner], [z.of[0], reset["LOGISTIC"].of[0], read])
     if set(reset) == {"LOGISTIC", "SUM"} and np.array_equal(matrix, np.eye(len(matrix))):
@@ -200,6 +206,8 @@ def _build_cell(kind: str, h: int, c: int, gates: list[_Sum], recurrent: list[_S
         [gate.terms.get(states[0], zeros) for gate in recurrent],
         [gate.bias for gate in gates],
     )
+    if any(len({part.shape for part in each}) > 1 for each in stacks):
+        return None
     weights, recurrent_weights, biases = (np.stack(each).astype(np.float32) for each in stacks)
     x, counter = inputs[0].variables
     return RecurrentCell(kind, x, counter, h, c, weights, recurrent_weights, biases, **more)

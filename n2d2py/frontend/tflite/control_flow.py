@@ -15,7 +15,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.frontend.tflite.cells import RECURRENT_LOOP, recognize_cell
 from n2d2py.frontend.tflite.file import CALLS, RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.known_values import compute_values
-from n2d2py.frontend.tflite.schema import VALID
+from n2d2py.frontend.tflite.schema import VALID, DamagedFile
 from n2d2py.naming import FreshNames
 
 _MAX_CALLS = 4096
@@ -27,7 +27,7 @@ def inline_graphs(main: TfliteFile) -> TfliteFile:
     """Return the main graph of a file without WHILE, IF and CALL.
 
     Raises:
-        KeyError, ValueError: a subgraph that does not exist, or has another number of tensors.
+        DamagedFile: a subgraph does not exist, or has another number of tensors.
         N2D2Error: E310 a condition depends on the inputs of the network, or a loop does not end.
     """
     flat = _FlatGraph(main)
@@ -58,7 +58,10 @@ class _FlatGraph:
         """Add an operator whose tensors are at `places`; it may be inlined, folded or moved instead."""
         inputs = tuple(places[index] for index in op.inputs)
         if op.code in CALLS and not op.custom:
-            places.update(zip(op.outputs, self._run(op, inputs, depth), strict=True))
+            results = self._run(op, inputs, depth)
+            if len(results) != len(op.outputs):
+                raise DamagedFile(f"{op.code} has {len(op.outputs)} outputs, and a graph with {len(results)}")
+            places.update(zip(op.outputs, results, strict=True))
             return
         if depth and op.code == "CAST" and len(inputs) == len(op.outputs) == 1:
             (output,) = op.outputs
@@ -98,7 +101,7 @@ class _FlatGraph:
         if op.code == "CALL":
             return self._call_graph(first, inputs, depth)
         if op.code == "IF":
-            return self._call_graph(first if self._truth(inputs[0]) else last, inputs[1:], depth)
+            return self._call_graph(first if self._truth(*inputs[:1]) else last, inputs[1:], depth)
         history = [inputs]
         while self._truth(*self._call_graph(first, history[-1], depth)):
             history.append(self._call_graph(last, history[-1], depth))
@@ -116,7 +119,7 @@ class _FlatGraph:
         x, first = history[0][cell.x], self._tensors[history[0][cell.h]]
         counts = [self._tensors[each[cell.counter]].values for each in history[:-1]]
         known = all(count is not None and count == step for step, count in enumerate(counts))
-        if not known or any(each[cell.x] != x for each in history) or self._tensors[x].shape[0] != steps:
+        if not known or any(each[cell.x] != x for each in history) or self._tensors[x].shape[:1] != (steps,):
             return history[-1]
         state = replace(first, values=None)
         sequence = self._tensor(replace(state, shape=(steps, *first.shape)), f"{first.name}_sequence")
@@ -134,7 +137,7 @@ class _FlatGraph:
         for index, result in enumerate(results):
             _, axis, parts = self._parts.get(result, (None, 0, [result]))
             rows = [producers[part] for part in parts if part in producers and producers[part].code == "RESHAPE"]
-            read = [row.inputs[0] for row in rows]
+            read = [(*row.inputs, -1)[0] for row in rows]
             if axis == 0 and read == hidden and self._tensors[result].shape == (steps, *first.shape):
                 results[index] = sequence
             elif len(parts) == 1 and read == hidden[-1:]:
@@ -149,7 +152,9 @@ class _FlatGraph:
         return bool(values.item())
 
     def _call_graph(self, index: int, inputs: tuple[int, ...], depth: int) -> tuple[int, ...]:
-        graph = self._graphs[index]
+        graph = self._graphs.get(index)
+        if graph is None or len(graph.inputs) != len(inputs):
+            raise DamagedFile(f"the graph {index} does not exist, or has other inputs than the operator that runs it")
         self._calls += 1
         if self._calls > _MAX_CALLS or depth > _MOST_DEPTH:
             raise RefusedOperator(f"it has more than {_MAX_CALLS // 2:,} steps, or does not end")
@@ -188,7 +193,7 @@ class _FlatGraph:
         move = {"TRANSPOSE": np.transpose, "EXPAND_DIMS": np.expand_dims}.get(op.code)
         if move is not None and len(op.inputs) == 2:
             source, axes = (self._tensors[index] for index in op.inputs)
-            if axes.values is not None and not source.is_open:
+            if axes.values is not None and axes.values.dtype.kind in "iu" and not source.is_open:
                 with suppress(ValueError):
                     self._size(op, move(np.broadcast_to(np.False_, source.shape), tuple(axes.values.reshape(-1))).shape)
 
@@ -209,10 +214,10 @@ class _FlatGraph:
             _, along, inner = self._parts.get(index, (op, axis, [index]))
             parts += inner if along == axis else [index]
         parts = [index for index in parts if self._tensors[index].is_open or prod(self._tensors[index].shape)]
-        if not parts or any(self._tensors[index].is_quantized for index in (*parts, op.outputs[0])):
+        *tensors, output = (self._tensors[index] for index in (*parts, op.outputs[0]))
+        if not parts or any(one.is_quantized or len(one.shape) != len(shape) for one in (*tensors, output)):
             return self._append(op)
         self._parts[op.outputs[0]] = (op, axis, parts)
-        tensors = [self._tensors[index] for index in parts]
         if not any(tensor.is_open for tensor in tensors):
             size = sum(tensor.shape[axis] for tensor in tensors)
             self._size(op, (*tensors[0].shape[:axis], size, *tensors[0].shape[axis + 1 :]))
@@ -220,24 +225,25 @@ class _FlatGraph:
 
     def _replace_slice(self, op: TfliteOperator) -> bool:
         """Replace a SLICE of a concatenation by a CONCATENATION of the selected parts; return True if this is possible."""
-        match = self._parts.get(op.inputs[0])
-        begins, sizes = (self._tensors[index].values if index >= 0 else None for index in (*op.inputs, -1, -1)[1:3])
+        match = self._parts.get(op.inputs[0]) if op.inputs and len(op.outputs) == 1 else None
+        begins, sizes = (self._tensors[index].values if index >= 0 else None for index in (*op.inputs[1:], -1, -1)[:2])
         if match is None or begins is None or sizes is None:
             return False
         join, axis, parts = match
         shape = self._tensors[op.inputs[0]].shape
-        if not len(begins) == len(sizes) == len(shape) or any(self._tensors[index].is_open for index in parts):
+        fits = all(one.shape == (len(shape),) and one.dtype.kind == "i" for one in (begins, sizes))
+        if not fits or any(self._tensors[index].is_open for index in parts):
             return False
         ends = [size if length == -1 else index + length for index, length, size in zip(begins, sizes, shape, strict=True)]
         is_whole = [(begin, end) == (0, size) for begin, end, size in zip(begins, ends, shape, strict=True)]
         if not all(whole for index, whole in enumerate(is_whole) if index != axis):
             return False
-        parts_taken, start = [], 0
+        parts_taken, begin, end = [], int(begins[axis]), int(ends[axis])
         for index in parts:
             tensor = self._tensors[index]
             size = tensor.shape[axis]
-            low, high = (min(max(int(end) - start, 0), size) for end in (begins[axis], ends[axis]))
-            start += size
+            low, high = max(begin, 0), min(end, size)
+            begin, end = begin - size, end - size
             if low >= high:
                 continue
             if (low, high) != (0, size):
@@ -295,7 +301,7 @@ def _find_chain(file: TfliteFile, first: TfliteOperator, readers: Mapping[int, l
             return []
         chain.append(following[0])
     constants = [file.tensors[index].values for end in (first, chain[-1]) for index in end.inputs[1:]]
-    block, *others = [values for values in constants if values is not None]
+    block, *others = [np.zeros(0) if values is None else values for values in constants] or [np.zeros(0)]
     is_dilation = sum(one.code in _CONVOLUTIONS for one in chain) == 1 and len(others) == 3 and np.array_equal(block, others[1])
     return chain if is_dilation and block.size in (1, 2) and block.min() > 0 else []
 

@@ -7,8 +7,8 @@ import numpy as np
 from onnx import TensorProto
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.lowering import Emitter
 from n2d2py.frontend.tflite.translation import Translation, lowers
+from n2d2py.graph.shapes import Shape
 
 _COUNTS = ("num_classes", "max_detections", "max_classes_per_detection", "detections_per_class")
 _SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")
@@ -35,11 +35,10 @@ def _read_options(op: TfliteOperator) -> dict[str, Any]:
     return options
 
 
-@lowers("custom TFLite_Detection_PostProcess")
-def _detections(t: Translation, op: TfliteOperator) -> None:
+@lowers("x3 x3 x2 >4", "custom TFLite_Detection_PostProcess")
+def _detections(t: Translation, op: TfliteOperator, encoded: Shape, scored: Shape, anchored: Shape) -> None:
     """Add boxes (1, M, 4) as y, x, y, x, classes (1, M), scores (1, M) and their number (1), padded with zeros."""
     options = _read_options(op)
-    encoded, scored, anchored = (t.tensor(index).shape for index in op.inputs[:3])
     classes, most = options["num_classes"], options["max_detections"]
     limits = (options["nms_iou_threshold"], options["nms_score_threshold"])
     (samples, boxes, coordinates), each_scores = encoded, scored[2] - classes
@@ -47,48 +46,47 @@ def _detections(t: Translation, op: TfliteOperator) -> None:
         raise RefusedOperator(f"its boxes {encoded}, scores {scored} and anchors {anchored} do not match {classes} classes")
     for index, wanted in zip(op.outputs, ((1, most, 4), (1, most), (1, most), (1,)), strict=True):
         (t.expect_shape if t.tensor(index).shape else t.set_shape)(index, wanted)  # old files declare none
-    emit = Emitter(t, t.tensor(op.outputs[0]).name)
-    corners = _decode_boxes(t, op, emit, options)
-    scores = emit.slice(t.real(op.inputs[1]), each_scores, scored[2], 2)  # a background class is first
+    corners = _decode_boxes(t, op, options)
+    scores = t.cut(t.real(op.inputs[1]), each_scores, scored[2], 2)  # a background class is first
 
     if options["use_regular_nms"]:
         rows = min(options["detections_per_class"], boxes) * classes
-        by_class = emit("Transpose", scores, perm=(0, 2, 1))
-        number, box = emit.suppress(corners, by_class, options["detections_per_class"], limits)
-        place = emit("Add", emit("Mul", number, emit.numbers([boxes])), box)
-        selected = emit.gather(emit.reshape(by_class, classes * boxes), place)
-        selected = emit("Where", emit("Less", box, emit.numbers([0])), emit.numbers([-np.inf], np.float32), selected)
-        _, order = emit.emit_two("TopK", selected, emit.numbers([min(most, rows)]), axis=0)
-        number, box, selected = (emit("Gather", values, order) for values in (number, box, selected))
+        by_class = t.add("Transpose", scores, perm=(0, 2, 1))
+        number, box = t.suppress(corners, by_class, options["detections_per_class"], limits)
+        place = t.add("Add", t.add("Mul", number, t.array([boxes])), box)
+        selected = t.gather(t.shaped(by_class, classes * boxes), place)
+        selected = t.add("Where", t.add("Less", box, t.array([0])), t.array([-np.inf], np.float32), selected)
+        _, order = t.add_two("TopK", selected, t.array([min(most, rows)]), axis=0)
+        number, box, selected = (t.add("Gather", values, order) for values in (number, box, selected))
     else:
         rows = min(most, boxes)
-        best = emit("ReduceMax", scores, emit.numbers([2]), keepdims=0)
-        number, box = emit.suppress(corners, emit.reshape(best, 1, 1, boxes), most, limits)
-        labels = emit("ArgMax", scores, axis=2, keepdims=0)
-        number, selected = (emit.gather(emit.reshape(values, boxes), box) for values in (labels, best))
+        best = t.add("ReduceMax", scores, t.array([2]), keepdims=0)
+        number, box = t.suppress(corners, t.shaped(best, 1, 1, boxes), most, limits)
+        labels = t.add("ArgMax", scores, axis=2, keepdims=0)
+        number, selected = (t.gather(t.shaped(values, boxes), box) for values in (labels, best))
 
-    used = emit("GreaterOrEqual", box, emit.numbers([0]))
-    none, free = emit.numbers([0], np.float32), most - min(most, rows)
-    chosen = emit.gather(emit.reshape(corners, boxes, 4), box)
+    used = t.add("GreaterOrEqual", box, t.array([0]))
+    none, free = t.array([0], np.float32), most - min(most, rows)
+    chosen = t.gather(t.shaped(corners, boxes, 4), box)
     results = (
-        (emit("Where", emit("Unsqueeze", used, emit.numbers([1])), chosen, none), (1, most, 4), (0, 0, free, 0)),
-        (emit("Where", used, emit("Cast", number, to=TensorProto.FLOAT), none), (1, most), (0, free)),
-        (emit("Where", used, selected, none), (1, most), (0, free)),
+        (t.add("Where", t.add("Unsqueeze", used, t.array([1])), chosen, none), (1, most, 4), (0, 0, free, 0)),
+        (t.add("Where", used, t.add("Cast", number, to=TensorProto.FLOAT), none), (1, most), (0, free)),
+        (t.add("Where", used, selected, none), (1, most), (0, free)),
     )
     for index, (values, shape, pads) in zip(op.outputs, results, strict=False):
-        padded = emit("Pad", values, emit.numbers(pads)) if free else values
-        t.result(index, partial(t.emit, "Reshape", [padded, emit.numbers(shape)]))
-    count = emit("Cast", used, to=TensorProto.FLOAT)
-    t.result(op.outputs[3], partial(t.emit, "ReduceSum", [count, emit.numbers([0])], keepdims=1))
+        padded = t.add("Pad", values, t.array(pads)) if free else values
+        t.result(index, partial(t.emit, "Reshape", [padded, t.array(shape)]))
+    count = t.add("Cast", used, to=TensorProto.FLOAT)
+    t.result(op.outputs[3], partial(t.emit, "ReduceSum", [count, t.array([0])], keepdims=1))
 
 
-def _decode_boxes(t: Translation, op: TfliteOperator, emit: Emitter, options: dict[str, Any]) -> str:
+def _decode_boxes(t: Translation, op: TfliteOperator, options: dict[str, Any]) -> str:
     """Decode boxes (1, N, 4) to (ymin, xmin, ymax, xmax) from offsets relative to anchors (y, x, height, width)."""
     codes, anchors = t.real(op.inputs[0]), t.tensor(op.inputs[2]).real_values()
     centers, sizes = anchors[None, :, :2], anchors[None, :, 2:]
-    steps = emit.numbers(sizes / np.array([options["y_scale"], options["x_scale"]]), np.float32)
-    middle = emit("Add", emit("Mul", emit.slice(codes, 0, 2, 2), steps), emit.numbers(centers, np.float32))
-    scales = emit.numbers([1 / options["h_scale"], 1 / options["w_scale"]], np.float32)
-    growth = emit("Exp", emit("Mul", emit.slice(codes, 2, 4, 2), scales))
-    half = emit("Mul", growth, emit.numbers(sizes / 2, np.float32))
-    return emit("Concat", emit("Sub", middle, half), emit("Add", middle, half), axis=2)
+    steps = t.array(sizes / np.array([options["y_scale"], options["x_scale"]]), np.float32)
+    middle = t.add("Add", t.add("Mul", t.cut(codes, 0, 2, 2), steps), t.array(centers, np.float32))
+    scales = t.array([1 / options["h_scale"], 1 / options["w_scale"]], np.float32)
+    growth = t.add("Exp", t.add("Mul", t.cut(codes, 2, 4, 2), scales))
+    half = t.add("Mul", growth, t.array(sizes / 2, np.float32))
+    return t.add("Concat", t.add("Sub", middle, half), t.add("Add", middle, half), axis=2)

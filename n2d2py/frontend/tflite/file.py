@@ -13,8 +13,8 @@ import numpy as np
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.model import read_model
 from n2d2py.frontend.tflite import schema
-from n2d2py.frontend.tflite.schema import NO_TABLE, DamagedFile, FlatTable
-from n2d2py.graph.shapes import Shape
+from n2d2py.frontend.tflite.schema import NO_TABLE, DamagedFile, FlatTable, read_numbers
+from n2d2py.graph.shapes import MAX_TENSOR, Shape
 from n2d2py.naming import FreshNames
 
 _MOST_TABLES = 100_000
@@ -60,16 +60,20 @@ class TfliteTensor:
         """True if it stores integers with a scale."""
         return self.scale.size > 0
 
+    def constant(self) -> np.ndarray:
+        """Return the stored values of a constant. Raise RefusedOperator if the tensor is computed."""
+        if self.values is None:
+            raise RefusedOperator(f"its input '{self.name}' is computed at run time")
+        return self.values
+
     def real_values(self) -> np.ndarray:
         """Return the dequantized values of a constant, float32. Raise RefusedOperator if the tensor is computed."""
-        if self.values is None:
-            raise RefusedOperator(f"'{self.name}' is computed at run time")
+        values = self.constant()
         if not self.is_quantized:
-            return self.values.astype(np.float32)
-        shape = [-1 if index == self.axis else 1 for index in range(self.values.ndim)]
-        shape = shape if self.scale.size > 1 else [1] * self.values.ndim
+            return values.astype(np.float32)
+        shape = [-1 if index == self.axis and self.scale.size > 1 else 1 for index in range(values.ndim)]
         zero, scale = (array.reshape(shape) for array in (self.zero_point, self.scale))
-        return ((self.values.astype(np.int64) - zero) * scale).astype(np.float32)
+        return ((values.astype(np.int64) - zero) * scale).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,18 +117,6 @@ class TfliteOperator:
     cell: RecurrentCell | None = None
     dilation: tuple[int, int] = (1, 1)
 
-    @property
-    def input(self) -> int:
-        """Return the only input. Raise ValueError if there are several, or none."""
-        (only,) = self.inputs
-        return only
-
-    @property
-    def output(self) -> int:
-        """Return the only output. Raise ValueError if there are several, or none."""
-        (only,) = self.outputs
-        return only
-
     def fused_limits(self, slot: int) -> tuple[float, float] | None:
         """Return the limits of the fused activation of an option; None without one."""
         number = self.options.integer(slot, "<b")
@@ -132,10 +124,6 @@ class TfliteOperator:
         if name != "NONE" and name not in schema.LIMITS:
             raise RefusedOperator(f"its fused activation {name} is not supported")
         return schema.LIMITS.get(name)
-
-    def arity_error(self) -> RefusedOperator:
-        """Return the error for a wrong number of inputs or outputs."""
-        return RefusedOperator(f"it has {len(self.inputs)} inputs and {len(self.outputs)} outputs")
 
 
 @dataclass(frozen=True)
@@ -235,7 +223,10 @@ def _read_graph(
     tensors = [_read_tensor(entry, names(entry.text(3) or f"tensor_{index}"), buffers, data) for index, entry in entries]
     count, operators = len(tensors), []
     for index, entry in enumerate(graph.tables(3, _MOST_TABLES)):
-        name, custom = codes[entry.integer(0, "<I")]
+        code = entry.integer(0, "<I")
+        if code >= len(codes):
+            raise DamagedFile(f"operator {index} has the code {code} of {len(codes)}")
+        name, custom = codes[code]
         inputs, outputs = (tuple(map(int, entry.vector(slot, "<i4"))) for slot in (1, 2))
         wrong = [one for one in inputs if not -1 <= one < count] + [one for one in outputs if not 0 <= one < count]
         if wrong or not (outputs or name in _WITHOUT_RESULT):
@@ -280,11 +271,15 @@ def _read_tensor(entry: FlatTable, name: str, buffers: list[FlatTable], data: by
     if len(shape) > _MOST_DIMENSIONS or any(size < 0 for size in shape) or prod(shape) > _MOST_ELEMENTS:
         raise DamagedFile(f"the tensor '{name}' has the shape {' x '.join(map(str, shape[:9]))}")
     kind, offset = entry.integer(1, "<b"), entry.integer(2, "<I")
+    if offset >= max(1, len(buffers)):
+        raise DamagedFile(f"the tensor '{name}' has the buffer {offset} of {len(buffers)}")
     stored = _buffer_bytes(buffers[offset], data) if buffers else np.zeros(0, np.uint8)
     numbers = entry.table(4)
     scale, zero = numbers.vector(2, "<f4"), numbers.vector(3, "<i8")
     axis = numbers.integer(6) if len(shape) > 1 else 0  # files give biases that of their weights
     refusal = _refusal(entry, kind, numbers)
+    if prod(shape) > MAX_TENSOR and (entry.has(6) or not stored.size):
+        refusal = refusal or f"has {prod(shape):,} elements, at most {MAX_TENSOR:,} are supported"
     dtype = schema.TYPES.get(kind, np.dtype(np.float32))
     if not scale.size or dtype.kind not in "iu" or (refusal and not entry.flag(5)):
         scale, zero = scale[:0], zero[:0]
@@ -319,9 +314,7 @@ def _refusal(entry: FlatTable, kind: int, numbers: FlatTable) -> str:
 def _buffer_bytes(buffer: FlatTable, data: bytes) -> np.ndarray:
     """Return the bytes of a buffer, from its table or, in a large file, after the tables."""
     offset, size = buffer.integer(1, "<Q"), buffer.integer(2, "<Q")
-    if offset <= 1:
-        return buffer.vector(0, "u1")
-    return np.frombuffer(data, np.uint8, size, offset)
+    return buffer.vector(0, "u1") if offset <= 1 else read_numbers(data, "u1", size, offset)
 
 
 def _check_scales(name: str, shape: Shape, bits: int, unsigned: bool, scale: np.ndarray, zero: np.ndarray, axis: int) -> None:
@@ -337,6 +330,9 @@ def _check_scales(name: str, shape: Shape, bits: int, unsigned: bool, scale: np.
 
 
 def _constant_values(shape: Shape, dtype: np.dtype, stored: np.ndarray, packed: bool) -> np.ndarray:
+    has, wanted = stored.size, -(-prod(shape) // 2) if packed else prod(shape) * dtype.itemsize
+    if has < wanted or (has > wanted and not packed):
+        raise DamagedFile(f"a buffer has {has:,} bytes for a tensor of {' x '.join(map(str, shape))} {dtype.name} values")
     if packed:  # the first of two in the low bits
         nibbles = np.stack([stored & 15, stored >> 4], axis=1).reshape(-1)[: prod(shape)].astype(np.int8)
         return ((nibbles ^ 8) - 8).astype(np.int8).reshape(shape)
@@ -358,20 +354,20 @@ def _dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray) -> np.n
     The format is `SparsityParameters` of TFLite's schema. Axes, some of them split into an outer and a block axis, are
     traversed in a stored order. Each axis is dense, or lists its indices below each position of the axis before it.
 
-    Raises ValueError, IndexError: the lists do not fit each other, the shape or the values.
+    Raises DamagedFile: the lists do not fit each other, the shape or the values.
     """
     order, blocked = (sparsity.vector(slot, "<i4").tolist() for slot in (0, 1))
     axes = [_read_axis(entry) for entry in sparsity.tables(2, len(order))]
     rank = len(shape)
     if not shape or sorted(order) != [*range(rank + len(blocked))] or len(axes) != len(order):
-        raise ValueError(f"{rank} axes and {len(blocked)} blocks in the order {order[:16]}")
+        raise DamagedFile(f"{rank} axes and {len(blocked)} blocks in the order {order[:16]}")
     if len({*blocked} & {*range(rank)}) < len(blocked):
-        raise ValueError(f"blocks of the axes {blocked[:16]}")
+        raise DamagedFile(f"blocks of the axes {blocked[:16]}")
     blocks = [axes[order.index(rank + index)] for index in range(len(blocked))]
     sizes = [*shape, *(block if isinstance(block, int) else 0 for block in blocks)]
     for axis, block in zip(blocked, sizes[rank:], strict=True):
         if block < 1 or shape[axis] % block:
-            raise ValueError(f"blocks of {block} in an axis of {shape[axis]}")
+            raise DamagedFile(f"blocks of {block} in an axis of {shape[axis]}")
         sizes[axis] //= block
     places = _value_positions(order, axes, sizes, stored.size)
     index = places[:rank]
@@ -388,7 +384,7 @@ def _read_axis(entry: FlatTable) -> int | _Lists:
         return entry.integer(1)
     kinds = [_INDEX_TYPES.get(entry.integer(slot, "<B"), "") for slot in (2, 4)]
     if not all(kinds):
-        raise ValueError("a list of indices is missing")
+        raise DamagedFile("a list of indices is missing")
     begins, indices = (entry.table(slot).vector(0, kind).astype(np.int64) for slot, kind in zip((3, 5), kinds, strict=True))
     return begins, indices
 
@@ -401,20 +397,20 @@ def _value_positions(order: list[int], axes: list[int | _Lists], sizes: list[int
     for axis, one in zip(order, axes, strict=True):
         if isinstance(one, int):
             if one != sizes[axis] or count * one > longest:  # no list after it is as long: nothing so large is made
-                raise ValueError(f"a dense axis of {one}, not {sizes[axis]}, or more positions than the file lists")
+                raise DamagedFile(f"a dense axis of {one}, not {sizes[axis]}, or more positions than the file lists")
             lengths, indices = np.full(count, one), np.tile(np.arange(one), count)
         else:
             begins, indices = one
             lengths = np.diff(begins)
-            if len(lengths) != count or begins[0] != 0 or begins[-1] != len(indices):
-                raise ValueError(f"indices of {len(lengths)} positions, not {count}")
+            if len(begins) != count + 1 or begins[0] != 0 or begins[-1] != len(indices) or lengths.min(initial=0) < 0:
+                raise DamagedFile(f"indices of {len(lengths)} positions, not {count}")
             if np.any((indices < 0) | (indices >= sizes[axis])):
-                raise ValueError(f"an index outside of {sizes[axis]}")
+                raise DamagedFile(f"an index outside of {sizes[axis]}")
         result = {other: np.repeat(index, lengths) for other, index in result.items()}
         result[axis] = indices
         count = len(indices)
         if count > prod(sizes):
-            raise ValueError("more positions than elements")
+            raise DamagedFile("more positions than elements")
     if count != values:
-        raise ValueError(f"{count:,} positions for {values:,} values")
+        raise DamagedFile(f"{count:,} positions for {values:,} values")
     return [result[axis] for axis in range(len(sizes))]

@@ -25,8 +25,8 @@ def compute_values(op: TfliteOperator, output: TfliteTensor, values: Sequence[np
 def strided_index(op: TfliteOperator, begins: Iterable[int], ends: Iterable[int], steps: Iterable[int]) -> list[int | slice]:
     """Return the index of a STRIDED_SLICE for each axis, as in NumPy. Raise RefusedOperator for a mask without such an index."""
     masks = [op.options.integer(slot) for slot in range(5)]
-    if masks[2] or masks[3] or op.options.flag(5):
-        raise RefusedOperator("ellipsis_mask, new_axis_mask and offset are not supported")
+    if masks[2] or masks[3] or op.options.flag(5) or 0 in list(steps):
+        raise RefusedOperator("ellipsis_mask, new_axis_mask, offset and steps of 0 are not supported")
     index: list[int | slice] = []
     for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
         low, high = None if masks[0] >> axis & 1 else int(begin), None if masks[1] >> axis & 1 else int(end)
@@ -49,7 +49,8 @@ def _reshape(op: TfliteOperator, output: TfliteTensor, x: np.ndarray, *shape: np
 
 
 def _concat(op: TfliteOperator, output: TfliteTensor, *parts: np.ndarray) -> np.ndarray | None:
-    return None if op.options.integer(1, "<b") else np.concatenate(parts, op.options.integer(0))
+    large = sum(part.size for part in parts) > 16 * _MOST_ELEMENTS
+    return None if large or op.options.integer(1, "<b") else np.concatenate(parts, op.options.integer(0))
 
 
 def _range(op: TfliteOperator, output: TfliteTensor, *bounds: np.ndarray) -> np.ndarray | None:
@@ -62,14 +63,15 @@ def _fill(op: TfliteOperator, output: TfliteTensor, shape: np.ndarray, value: np
 
 
 def _gather(op: TfliteOperator, output: TfliteTensor, x: np.ndarray, positions: np.ndarray) -> np.ndarray | None:
-    return None if op.options.integer(1) or positions.min(initial=0) < 0 else np.take(x, positions, op.options.integer(0))
+    wrong = op.options.integer(1) or positions.min(initial=0) < 0 or positions.size * x.size > 16 * _MOST_ELEMENTS
+    return None if wrong else np.take(x, positions, op.options.integer(0))
 
 
 def _element_wise(
     function: Callable[..., np.ndarray], op: TfliteOperator, output: TfliteTensor, *values: Any
 ) -> np.ndarray | None:
     """Return an element-wise function; None with a fused activation."""
-    return None if output.dtype.kind == "f" else function(*values)
+    return None if output.dtype.kind == "f" or np.broadcast(*values).size > 16 * _MOST_ELEMENTS else function(*values)
 
 
 _FUNCTIONS: dict[str, Callable[..., np.ndarray | None]] = {
@@ -83,7 +85,7 @@ _FUNCTIONS: dict[str, Callable[..., np.ndarray | None]] = {
             """
         ).items()
     },
-    "REDUCE_PROD": partial(_element_wise, lambda x, axes: np.prod(x, tuple(axes.reshape(-1)))),
+    "REDUCE_PROD": lambda op, made, x, axes: np.prod(x, tuple(axes.reshape(-1))),
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshape),
     "CONCATENATION": _concat,
     "PACK": lambda op, made, *parts: np.stack(parts, op.options.integer(1)),

@@ -1,4 +1,4 @@
-"""Helpers for operator translations: nodes with generated names, results, slices, windows."""
+"""Helpers for operator translations: results, slices, windows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,51 +8,6 @@ import numpy as np
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.schema import SAME, VALID
 from n2d2py.frontend.tflite.translation import Limits, Translation, graph_axis
-
-
-class Emitter:
-    """Writer of nodes with generated result names."""
-
-    def __init__(self, t: Translation, name: str):
-        self._t, self._name = t, name
-
-    def __call__(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        return self._t.emit(kind, inputs, self._t.fresh(f"{self._name}_{kind.lower()}"), **attributes)
-
-    def emit_two(self, kind: str, *inputs: str, **attributes: Any) -> list[str]:
-        """Add a node with two results."""
-        results = [self._t.fresh(f"{self._name}_{kind.lower()}") for _ in range(2)]
-        self._t.emit_many(kind, inputs, results, **attributes)
-        return results
-
-    def numbers(self, values: object, kind: type = np.int64) -> str:
-        """Add a constant."""
-        return self._t.constant(f"{self._name}_numbers", np.asarray(values, kind))
-
-    def slice(self, x: str, begin: int, end: int, axis: int) -> str:
-        """Add a slice from `begin` to `end` along an axis."""
-        return self("Slice", x, *(self.numbers([value]) for value in (begin, end, axis)))
-
-    def reshape(self, x: str, *shape: int) -> str:
-        """Return the same elements."""
-        return self("Reshape", x, self.numbers(shape))
-
-    def gather(self, x: str, positions: str) -> str:
-        """Add a gather of elements or rows; a negative position reads the first one."""
-        return self("Gather", x, self("Max", positions, self.numbers([0])))
-
-    def suppress(self, boxes: str, scores: str, count: int, limits: tuple[float, float]) -> tuple[str, str]:
-        """Return class and position (R) of the boxes that NonMaxSuppression keeps; TFLite includes scores equal to the limit.
-
-        `limits`: largest overlap, smallest score.
-        """
-        overlap, score = limits
-        least = np.nextafter(np.float32(score), np.float32(-np.inf))
-        bounds = [self.numbers([value], np.float32) for value in (overlap, least)]
-        rows = self("NonMaxSuppression", boxes, scores, self.numbers([count]), *bounds)
-        number, box = (self("Squeeze", self.slice(rows, index, index + 1, 1), self.numbers([1])) for index in (1, 2))
-        return number, box
-
 
 _INNER = {"Conv": "rows", "Gemm": "flat"}
 """Ending of the name of a result that is reshaped, by ONNX operator; others are "kept"."""
@@ -82,15 +37,18 @@ def layer(
         return t.reshape(inner, made, shape, output)
 
     if shape is not None:
-        t.expect_shape(op.output, shape)
-    t.result(op.output, add, limits)
+        t.expect_shape(op.outputs[0], shape)
+    t.result(op.outputs[0], add, limits)
 
 
 def slices(t: Translation, op: TfliteOperator, index: Sequence[int | slice]) -> None:
     """Add a slice of input 0 by an index for each axis of the file, as in NumPy: a number removes its axis."""
     shape = t.tensor(op.inputs[0]).shape
-    parts = [range(size)[one] for one, size in zip(index, shape, strict=True)]
-    ranges = [range(part, part + 1) if isinstance(part, int) else part for part in parts]
+    ranges: list[range] = []
+    for one, size in zip(index, shape, strict=True):
+        if isinstance(one, int) and not -size <= one < size:
+            raise RefusedOperator(f"its index {one} is out of range for an axis of {size}")
+        ranges.append(range(one % size, one % size + 1) if isinstance(one, int) else range(size)[one])
     full = tuple(map(len, ranges))
     declared = tuple(size for size, one in zip(full, index, strict=True) if isinstance(one, slice))
     cut = [axis for axis, one in enumerate(ranges) if one != range(shape[axis])]

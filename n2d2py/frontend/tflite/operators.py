@@ -11,17 +11,10 @@ import numpy as np
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.known_values import strided_index
-from n2d2py.frontend.tflite.lowering import Emitter, find_windows, layer, slice_axis, slices
+from n2d2py.frontend.tflite.lowering import find_windows, layer, slice_axis, slices
 from n2d2py.frontend.tflite.schema import LIMITS, REFLECT, SAME, VALID, pairs
-from n2d2py.frontend.tflite.translation import Limits, Translation, file_axis, graph_axis, lowers
+from n2d2py.frontend.tflite.translation import Limits, Translation, graph_axis, lowers, read_input
 from n2d2py.graph.shapes import Shape
-
-
-def _image(t: Translation, index: int) -> Shape:
-    shape = t.tensor(index).shape
-    if len(shape) != 4:
-        raise RefusedOperator(f"its input has rank {len(shape)}, not 4")
-    return shape
 
 
 # ---- windows ------------------------------------------------------------------------------------
@@ -35,7 +28,9 @@ def _bias(t: Translation, op: TfliteOperator, outputs: int, weights: TfliteTenso
     if len(op.inputs) < 3 or op.inputs[2] < 0:
         return None
     tensor, source = t.tensor(op.inputs[2]), t.tensor(op.inputs[0])
-    values = t.values(op.inputs[2], "bias").reshape(outputs)
+    values = tensor.constant().reshape(-1)
+    if values.size != outputs:
+        raise RefusedOperator(f"its bias has {values.size} values for {outputs} outputs")
     if values.dtype.kind == "f":
         return t.constant(f"{tensor.name}_values", values.astype(np.float32))
     if values.dtype not in (np.int32, np.int64) or not source.is_quantized or not weights.is_quantized:
@@ -49,23 +44,23 @@ def _bias(t: Translation, op: TfliteOperator, outputs: int, weights: TfliteTenso
     return t.emit("DequantizeLinear", [t.constant(f"{name}_stored", values), scale], t.fresh(f"{name}_real"), axis=0)
 
 
-def _weights(t: Translation, op: TfliteOperator, rank: int, axis: int = 0) -> TfliteTensor:
+def _weights(t: Translation, op: TfliteOperator, axis: int = 0) -> TfliteTensor:
     """Return the weights of a layer, input 1, whose scales are along the axis of its outputs; those after floats are
     dequantized (dynamic range)."""
     weights = t.tensor(op.inputs[1])
     if t.tensor(op.inputs[0]).dtype.kind != "f" and weights.dtype.kind == "f":
         raise RefusedOperator("its input is quantized, but its weights are float")
-    if len(weights.shape) != rank or 0 in weights.shape:
+    if 0 in weights.shape:
         raise RefusedOperator(f"its weights have the shape {' x '.join(map(str, weights.shape))}")
     if weights.scale.size > 1 and weights.axis != axis:
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not {axis}")
     return weights
 
 
-@lowers("CONV_2D", "DEPTHWISE_CONV_2D")
-def _conv(t: Translation, op: TfliteOperator) -> None:
+@lowers("x4 x4 x?", "CONV_2D", "DEPTHWISE_CONV_2D")
+def _conv(t: Translation, op: TfliteOperator, shape: Shape, *_) -> None:
     depthwise = op.code == "DEPTHWISE_CONV_2D"
-    shape, weights = _image(t, op.inputs[0]), _weights(t, op, 4, 3 if depthwise else 0)
+    weights = _weights(t, op, 3 if depthwise else 0)
     order = (3, 0, 1, 2) if depthwise else (0, 3, 1, 2)
     outputs, each, kh, kw = (weights.shape[axis] for axis in order)  # each: channels of a group
     after, groups, stride = (1 if depthwise else 0), shape[3] // each, _pair(op, 2)
@@ -79,14 +74,14 @@ def _conv(t: Translation, op: TfliteOperator) -> None:
     layer(t, op, "Conv", inputs, result, op.fused_limits(3 + after), **windows)
 
 
-@lowers("TRANSPOSE_CONV")
-def _transposed_conv(t: Translation, op: TfliteOperator) -> None:
+@lowers(". x4 x4 x?", "TRANSPOSE_CONV")
+def _transposed_conv(t: Translation, op: TfliteOperator, *_) -> None:
     moved = replace(op, inputs=(op.inputs[2], op.inputs[1], *op.inputs[3:]))
     _add_transposed_conv(t, moved, op.options.integer(0, "<b"), _pair(op, 2), op.fused_limits(3))
 
 
-@lowers("custom Convolution2DTransposeBias")
-def _mediapipe_conv(t: Translation, op: TfliteOperator) -> None:
+@lowers("x4 x4 x?", "custom Convolution2DTransposeBias")
+def _mediapipe_conv(t: Translation, op: TfliteOperator, *_) -> None:
     """Translate MediaPipe's transposed convolution: options padding (1: SAME, 2: VALID), stride (horizontal, vertical)."""
     if len(op.custom_options) < 12:
         raise RefusedOperator(f"its options of {len(op.custom_options)} bytes are damaged")
@@ -95,14 +90,13 @@ def _mediapipe_conv(t: Translation, op: TfliteOperator) -> None:
 
 
 def _add_transposed_conv(t: Translation, op: TfliteOperator, padding: int, stride: tuple[int, int], limits: Limits) -> None:
-    source, weights = op.inputs[0], _weights(t, op, 4)
-    shape = _image(t, source)
+    source, weights = op.inputs[0], _weights(t, op)
+    shape, declared = (t.tensor(index).shape for index in (source, op.outputs[0]))
     if weights.shape[3] != shape[3]:
         raise RefusedOperator(f"its weights {' x '.join(map(str, weights.shape))} do not fit {shape[3]} channels")
     outputs, kh, kw, _ = weights.shape
-    declared = _image(t, op.output)
-    back, pads = find_windows(padding, declared[1:3], (kh, kw), stride, (1, 1))
-    if tuple(back) != shape[1:3] or declared[3] != outputs or declared[0] != shape[0]:
+    back, pads = find_windows(padding, (*declared, 0, 0, 0)[1:3], (kh, kw), stride, (1, 1))
+    if tuple(back) != shape[1:3] or declared != (shape[0], *declared[1:3], outputs):
         raise RefusedOperator(f"its result of shape {declared} does not fit its input of shape {shape}")
     full = [(n - 1) * s + k for n, s, k in zip(shape[1:3], stride, (kh, kw), strict=True)]
     ends = [f - o - p for f, o, p in zip(full, declared[1:3], pads[:2], strict=True)]
@@ -113,16 +107,16 @@ def _add_transposed_conv(t: Translation, op: TfliteOperator, padding: int, strid
     layer(t, op, "ConvTranspose", inputs, None, limits, **windows)
 
 
-@lowers("FULLY_CONNECTED")
-def _fully_connected(t: Translation, op: TfliteOperator) -> None:
-    source, weights = t.tensor(op.inputs[0]), _weights(t, op, 2)
+@lowers("x x2 x?", "FULLY_CONNECTED")
+def _fully_connected(t: Translation, op: TfliteOperator, *_) -> None:
+    source, weights = t.tensor(op.inputs[0]), _weights(t, op)
     if op.options.integer(1, "<b"):
         raise RefusedOperator("its weights are shuffled")
     outputs, each = weights.shape
     rows, limits = prod(source.shape) // each, op.fused_limits(0)
-    if t.tensor(op.output).is_open:
-        t.set_shape(op.output, (*(source.shape[:-1] if op.options.flag(2) else (rows,)), outputs))
-    declared = t.tensor(op.output).shape
+    if t.tensor(op.outputs[0]).is_open:
+        t.set_shape(op.outputs[0], (*(source.shape[:-1] if op.options.flag(2) else (rows,)), outputs))
+    declared = t.tensor(op.outputs[0]).shape
     if prod(declared) != rows * outputs or declared[-1:] != (outputs,):
         raise RefusedOperator(f"its result is {rows} x {outputs}, but is declared as {' x '.join(map(str, declared))}")
     name, bias = t.real(op.inputs[0]), _bias(t, op, outputs, weights)
@@ -138,53 +132,41 @@ def _fully_connected(t: Translation, op: TfliteOperator) -> None:
     layer(t, op, kind, inputs, declared, limits, ends[1], **attributes)
 
 
-@lowers("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
-def _pool(t: Translation, op: TfliteOperator) -> None:
-    shape = _image(t, op.input)
+@lowers("x4", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
+def _pool(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     kernel, stride = _pair(op, 4), _pair(op, 2)
     sizes, pads = find_windows(op.options.integer(0, "<b"), shape[1:3], kernel, stride, (1, 1))
     result = (shape[0], *sizes, shape[3])
     kind, more = ("MaxPool", {}) if op.code == "MAX_POOL_2D" else ("AveragePool", {"count_include_pad": 0})
     window = {"kernel_shape": kernel, "strides": stride, "pads": pads, **more}
     if op.code != "L2_POOL_2D":
-        return layer(t, op, kind, [t.real(op.input)], result, op.fused_limits(5), **window)
-    emit, x = Emitter(t, t.tensor(op.output).name), t.real(op.input)
-    return layer(t, op, "Sqrt", [emit(kind, emit("Mul", x, x), **window)], result, op.fused_limits(5))
+        return layer(t, op, kind, [t.real(op.inputs[0])], result, op.fused_limits(5), **window)
+    x = t.real(op.inputs[0])
+    return layer(t, op, "Sqrt", [t.add(kind, t.add("Mul", x, x), **window)], result, op.fused_limits(5))
 
 
 # ---- elements -----------------------------------------------------------------------------------
-def _function(kind: str, t: Translation, op: TfliteOperator, limits: Limits = None, **attributes) -> None:
-    layer(t, op, kind, [t.real(op.input)], t.tensor(op.input).shape, limits, **attributes)
+def _function(kind: str, t: Translation, op: TfliteOperator, shape: Shape, limits: Limits = None, **attributes) -> None:
+    layer(t, op, kind, [t.real(op.inputs[0])], shape, limits, **attributes)
 
 
-@lowers("RSQRT")
-def _rsqrt(t: Translation, op: TfliteOperator) -> None:
-    t.expect_shape(op.output, t.tensor(op.input).shape)
-    name = t.real(op.input)
-    t.result(op.output, lambda output: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{output}_root"))], output))
+@lowers("x", "RSQRT")
+def _rsqrt(t: Translation, op: TfliteOperator, shape: Shape) -> None:
+    t.expect_shape(op.outputs[0], shape)
+    name = t.real(op.inputs[0])
+    t.result(op.outputs[0], lambda output: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{output}_root"))], output))
 
 
-@lowers("LEAKY_RELU")
-def _leaky(t: Translation, op: TfliteOperator) -> None:
-    _function("LeakyRelu", t, op, alpha=op.options.real(0))
-
-
-@lowers("GELU")
-def _gelu(t: Translation, op: TfliteOperator) -> None:
-    _function("Gelu", t, op, approximate="tanh" if op.options.flag(0) else "none")
-
-
-@lowers("LOCAL_RESPONSE_NORMALIZATION")
-def _response_norm(t: Translation, op: TfliteOperator) -> None:
+@lowers("x4", "LOCAL_RESPONSE_NORMALIZATION")
+def _response_norm(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     """Translate LOCAL_RESPONSE_NORMALIZATION; ONNX divides alpha by the number of channels."""
-    shape, size = _image(t, op.input), 2 * op.options.integer(0) + 1
+    size = 2 * op.options.integer(0) + 1
     bias, alpha, beta = (op.options.real(slot) for slot in (1, 2, 3))
-    layer(t, op, "LRN", [t.real(op.input)], shape, size=size, bias=bias, alpha=alpha * size, beta=beta)
+    layer(t, op, "LRN", [t.real(op.inputs[0])], shape, size=size, bias=bias, alpha=alpha * size, beta=beta)
 
 
-@lowers("PRELU")
-def _prelu(t: Translation, op: TfliteOperator) -> None:
-    shape, _ = t.input_shapes(op, 2)
+@lowers("x x", "PRELU")
+def _prelu(t: Translation, op: TfliteOperator, shape: Shape, _: Shape) -> None:
     slopes, rank = t.tensor(op.inputs[1]), len(shape)
     # ONNX broadcasts slopes to the input: without the axis of the batch
     full = (1,) * (rank - len(slopes.shape)) + slopes.shape
@@ -196,7 +178,7 @@ def _prelu(t: Translation, op: TfliteOperator) -> None:
         return (stored.transpose(0, 3, 1, 2) if rank == 4 else stored)[0 if rank > 1 else slice(None)]
 
     x = t.real(op.inputs[0])
-    if not slopes.is_quantized or not t.tensor(op.output).is_quantized or rank < 4:
+    if not slopes.is_quantized or not t.tensor(op.outputs[0]).is_quantized or rank < 4:
         constant = t.constant(f"{slopes.name}_values", first(slopes.real_values()))
         layer(t, op, "PRelu", [x, constant], shape)
         return
@@ -205,13 +187,12 @@ def _prelu(t: Translation, op: TfliteOperator) -> None:
     negative = t.in_grid(op.inputs[0], t.emit("Min", [x, zero], t.fresh(f"{x}_negative")))
     below = t.emit("Mul", [negative, t.parameter(slopes, first, 0)], t.fresh(f"{x}_below"))
     above = t.emit("Relu", [x], t.fresh(f"{x}_above"))
-    layer(t, op, "Add", [t.in_grid(op.output, term) for term in (above, below)], shape)
+    layer(t, op, "Add", [t.in_grid(op.outputs[0], term) for term in (above, below)], shape)
 
 
-@lowers("SOFTMAX", "LOG_SOFTMAX")
-def _softmax(t: Translation, op: TfliteOperator) -> None:
-    shape, name = t.tensor(op.input).shape, t.real(op.input)
-    beta = op.options.real(0)
+@lowers("x1+", "SOFTMAX", "LOG_SOFTMAX")
+def _softmax(t: Translation, op: TfliteOperator, shape: Shape) -> None:
+    name, beta = t.real(op.inputs[0]), op.options.real(0)
     if op.code == "SOFTMAX" and beta != 1:
         if not 0 < beta < 1e6:
             raise RefusedOperator(f"beta={beta:g} is not supported")
@@ -222,50 +203,46 @@ def _softmax(t: Translation, op: TfliteOperator) -> None:
 
 
 # ---- moves --------------------------------------------------------------------------------------
-@lowers("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
-def _reshape(t: Translation, op: TfliteOperator) -> None:
+@lowers("x .?", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+def _reshape(t: Translation, op: TfliteOperator, *_) -> None:
     """Translate RESHAPE, SQUEEZE and EXPAND_DIMS, from the declared shape of the result, or from that which a RESHAPE gives."""
     source = t.tensor(op.inputs[0])
     if source.values is not None:
         raise RefusedOperator("a constant input is not supported")
-    if t.tensor(op.output).is_open:
-        t.set_shape(op.output, _open_shape(t, op, source.shape))
-    declared, name = t.tensor(op.output).shape, t.real(op.inputs[0])
+    if t.tensor(op.outputs[0]).is_open:
+        t.set_shape(op.outputs[0], _open_shape(t, op, source.shape))
+    declared, name = t.tensor(op.outputs[0]).shape, t.real(op.inputs[0])
     if source.dtype.kind == "c":
-        return t.bind(op.output, Emitter(t, name).reshape(name, *declared, 2))
-    return t.result(op.output, lambda output: t.reshape(name, source.shape, declared, output))
+        return t.bind(op.outputs[0], t.shaped(name, *declared, 2))
+    return t.result(op.outputs[0], lambda output: t.reshape(name, source.shape, declared, output))
 
 
 def _open_shape(t: Translation, op: TfliteOperator, shape: Shape) -> Sequence[int]:
-    declared = t.tensor(op.output).shape
+    declared = t.tensor(op.outputs[0]).shape
     if op.dilation != (1, 1):
         return (*shape[:1], 1, *shape[1:]) if len(declared) > len(shape) else (*shape[:1], *shape[2:])
     if op.code != "RESHAPE" or len(op.inputs) < 2:
         return declared
-    sizes = t.numbers(op.inputs[1], "shape")
+    sizes = read_input(t.tensor(op.inputs[1]), "i")
     rest = prod(size for size in sizes if size != -1)
     return [prod(shape) // max(rest, 1) if size == -1 else size for size in sizes]
 
 
-@lowers("CONCATENATION")
-def _concatenation(t: Translation, op: TfliteOperator) -> None:
-    shapes = t.input_shapes(op, max(1, len(op.inputs)))
-    rank = len(shapes[0])
-    axis = file_axis(op.options.integer(0), rank)
+@lowers("x* @0", "CONCATENATION")
+def _concatenation(t: Translation, op: TfliteOperator, *shapes: Shape) -> None:
+    rank, axis = len(shapes[0]), op.options.integer(0) % len(shapes[0])
     size = sum(shape[axis] for shape in shapes if len(shape) == rank)
     for shape in shapes:
-        t.expect_shape(op.output, (*shape[:axis], size, *shape[axis + 1 :]))
-    parts = [t.real(index) for index in op.inputs]
-    layer(t, op, "Concat", parts, None, op.fused_limits(1), axis=graph_axis(axis, rank))
+        t.expect_shape(op.outputs[0], (*shape[:axis], size, *shape[axis + 1 :]))
+    layer(t, op, "Concat", list(map(t.real, op.inputs)), None, op.fused_limits(1), axis=graph_axis(axis, rank))
 
 
-@lowers("PAD", "PADV2", "MIRROR_PAD")
-def _pad(t: Translation, op: TfliteOperator) -> None:
-    shape, _ = t.input_shapes(op, 2)
-    amounts = np.array(t.numbers(op.inputs[1], "padding"), np.int64).reshape(len(shape), 2)
+@lowers("x i2r v1?", "PAD", "PADV2", "MIRROR_PAD")
+def _pad(t: Translation, op: TfliteOperator, shape: Shape, pads: list[int], *_) -> None:
+    amounts = np.array(pads, np.int64).reshape(len(shape), 2)
     if amounts.min(initial=0) < 0:
         raise RefusedOperator(f"its padding is {amounts.tolist()}")
-    padded = [size + int(pads.sum()) for size, pads in zip(shape, amounts, strict=True)]
+    padded = [size + sum(ends) for size, ends in zip(shape, amounts.tolist(), strict=True)]
     if len(shape) == 4:
         amounts = amounts[[0, 3, 1, 2]]
     inputs: list[str | None] = [t.real(op.inputs[0]), t.constant("pads", amounts.T.reshape(-1))]
@@ -280,24 +257,19 @@ def _pad(t: Translation, op: TfliteOperator) -> None:
     layer(t, op, "Pad", inputs, padded, mode=mode)
 
 
-def _reduction(kind: str, t: Translation, op: TfliteOperator) -> None:
-    shape, _ = t.input_shapes(op, 2)
+def _reduction(kind: str, t: Translation, op: TfliteOperator, shape: Shape, axes: list[int]) -> None:
     rank = len(shape)
-    axes = t.numbers(op.inputs[1], "axes")
-    places = sorted({graph_axis(axis, rank) for axis in axes})
     over = {axis % rank for axis in axes}
     full = tuple(1 if axis in over else size for axis, size in enumerate(shape))
     declared = full if op.options.flag(0) else tuple(size for axis, size in enumerate(shape) if axis not in over)
-    inputs = [t.real(op.inputs[0]), t.constant("axes", np.array(places, np.int64))]
+    places = np.array(sorted(graph_axis(axis, rank) for axis in over), np.int64)
     if op.code in ("SUM", "REDUCE_PROD") and t.tensor(op.inputs[0]).is_quantized:
         raise RefusedOperator("its input is quantized")
-    layer(t, op, kind, inputs, declared, made=full, keepdims=1)
+    layer(t, op, kind, [t.real(op.inputs[0]), t.constant("axes", places)], declared, made=full, keepdims=1)
 
 
-@lowers("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
-def _resize(t: Translation, op: TfliteOperator) -> None:
-    shape = _image(t, op.inputs[0])
-    sizes = t.numbers(op.inputs[1], "size")
+@lowers("x4 i2", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
+def _resize(t: Translation, op: TfliteOperator, shape: Shape, sizes: list[int]) -> None:
     linear = op.code == "RESIZE_BILINEAR"
     aligned, centred = (op.options.flag(slot) for slot in ((2, 3) if linear else (0, 1)))
     coordinates = "align_corners" if aligned else "half_pixel" if centred else "asymmetric"
@@ -310,37 +282,26 @@ def _resize(t: Translation, op: TfliteOperator) -> None:
     layer(t, op, "Resize", inputs, (shape[0], *sizes, shape[3]), None, **attributes)
 
 
-@lowers("TRANSPOSE")
-def _transpose(t: Translation, op: TfliteOperator) -> None:
-    shape, _ = t.input_shapes(op, 2)
-    order = t.numbers(op.inputs[1], "order")
+@lowers("x ar", "TRANSPOSE")
+def _transpose(t: Translation, op: TfliteOperator, shape: Shape, order: list[int]) -> None:
     perm = [graph_axis(order[axis], 4) for axis in (0, 3, 1, 2)] if len(shape) == 4 else order
     layer(t, op, "Transpose", [t.real(op.inputs[0])], [shape[axis] for axis in order], perm=perm)
 
 
-@lowers("STRIDED_SLICE")
-def _strided_slice(t: Translation, op: TfliteOperator) -> None:
-    names = ("begin", "end", "steps")
-    bounds = [t.numbers(index, what) for index, what in zip(op.inputs[1:], names, strict=False)]
-    slices(t, op, strided_index(op, *bounds))
-
-
-@lowers("SLICE")
-def _slice(t: Translation, op: TfliteOperator) -> None:
-    shape, *_ = t.input_shapes(op, 3)
-    begins, sizes = t.numbers(op.inputs[1], "begin"), t.numbers(op.inputs[2], "size")
+@lowers("x ir ir", "SLICE")
+def _slice(t: Translation, op: TfliteOperator, shape: Shape, begins: list[int], sizes: list[int]) -> None:
     ends = [n if size == -1 else begin + size for begin, size, n in zip(begins, sizes, shape, strict=True)]
     if any(not 0 <= begin <= end <= n for begin, end, n in zip(begins, ends, shape, strict=True)):
         raise RefusedOperator("its begin and size exceed its input")
     slices(t, op, list(map(slice, begins, ends)))
 
 
-@lowers("SPLIT", "SPLIT_V")
-def _split(t: Translation, op: TfliteOperator) -> None:
+@lowers("a1 x >*", "SPLIT")
+@lowers("x . a1 >*", "SPLIT_V")
+def _split(t: Translation, op: TfliteOperator, *operands: Any) -> None:
     by_sizes = op.code == "SPLIT_V"
-    source, axis = (op.inputs[0], op.inputs[2]) if by_sizes else (op.inputs[1], op.inputs[0])
-    shape = t.tensor(source).shape
-    place, begin = file_axis(t.number(axis, "axis"), len(shape)), 0
+    (shape, axis), source = (operands, op.inputs[0]) if by_sizes else (operands[::-1], op.inputs[1])
+    place, begin = axis % len(shape), 0
     for output in op.outputs:
         end = begin + sum(t.tensor(output).shape[place : place + 1])
         slice_axis(t, replace(op, inputs=(source,), outputs=(output,)), place, slice(begin, end))
@@ -349,49 +310,42 @@ def _split(t: Translation, op: TfliteOperator) -> None:
         raise RefusedOperator(f"its parts take {begin} of {shape[place]}")
 
 
-@lowers("SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
-def _space_to_depth(t: Translation, op: TfliteOperator) -> None:
+@lowers("x4", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
+def _space_to_depth(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     """Translate with TFLite's channel order, which is also ONNX's: block position before channel (DCR)."""
-    shape, block = _image(t, op.input), op.options.integer(0)
+    block = op.options.integer(0)
+    if block < 1:
+        raise RefusedOperator(f"its block size is {block}")
     if op.code == "SPACE_TO_DEPTH":
         result = (shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block)
-        return layer(t, op, "SpaceToDepth", [t.real(op.input)], result, blocksize=block)
+        return layer(t, op, "SpaceToDepth", [t.real(op.inputs[0])], result, blocksize=block)
     result = (shape[0], shape[1] * block, shape[2] * block, shape[3] // (block * block))
-    return layer(t, op, "DepthToSpace", [t.real(op.input)], result, blocksize=block, mode="DCR")
+    return layer(t, op, "DepthToSpace", [t.real(op.inputs[0])], result, blocksize=block, mode="DCR")
 
 
-@lowers("QUANTIZE", "DEQUANTIZE", "DENSIFY")
-def _convert(t: Translation, op: TfliteOperator) -> None:
+@lowers("x", "QUANTIZE", "DEQUANTIZE", "DENSIFY")
+def _convert(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     """Translate QUANTIZE, DEQUANTIZE and DENSIFY: the input's real values, in the type of the result."""
-    source = t.tensor(op.input)
-    t.expect_shape(op.output, source.shape)
+    source = t.tensor(op.inputs[0])
+    t.expect_shape(op.outputs[0], shape)
     if op.code == "DENSIFY" and source.values is None:
         raise RefusedOperator("its input is not a constant")
     if source.values is not None and op.code != "QUANTIZE":
-        return t.set_values(op.output, t.tensor(op.input).real_values())
-    return t.alias(op.output, op.input)
+        return t.set_shape(op.outputs[0], shape, source.real_values())
+    return t.alias(op.outputs[0], op.inputs[0])
 
 
-@lowers("READ_VARIABLE")
-def _read_variable(t: Translation, op: TfliteOperator) -> None:
-    t.variables.read(op.output, op.input)
-
-
-@lowers("ASSIGN_VARIABLE")
-def _assign_variable(t: Translation, op: TfliteOperator) -> None:
-    handle, value = op.inputs
-    t.variables.assign(handle, value)
-
-
-@lowers("VAR_HANDLE", "CALL_ONCE")
-def _skip(t: Translation, op: TfliteOperator) -> None:
-    """Skip VAR_HANDLE and CALL_ONCE: `TfliteFile` has their content."""
-
+lowers("x ir ir ir", "STRIDED_SLICE")(lambda t, op, _, *bounds: slices(t, op, strided_index(op, *bounds)))
+lowers(".", "READ_VARIABLE")(lambda t, op: t.variables.read(op.outputs[0], op.inputs[0]))
+lowers(". x >0", "ASSIGN_VARIABLE")(lambda t, op, _: t.variables.assign(*op.inputs))
+lowers("", "VAR_HANDLE", "CALL_ONCE")(lambda t, op: None)  # `TfliteFile` has their content
 
 # Element-wise functions that keep quantized types, and reductions.
+lowers("x", "LEAKY_RELU")(lambda t, op, shape: _function("LeakyRelu", t, op, shape, alpha=op.options.real(0)))
+lowers("x", "GELU")(lambda t, op, x: _function("Gelu", t, op, x, approximate="tanh" if op.options.flag(0) else "none"))
 for _code, _limits in LIMITS.items():
-    lowers(_code)(partial(_function, "Identity", limits=_limits))
+    lowers("x", _code)(partial(_function, "Identity", limits=_limits))
 for _code, _kind in pairs("LOGISTIC=Sigmoid TANH=Tanh HARD_SWISH=HardSwish ABS=Abs EXP=Exp SQRT=Sqrt LOG=Log").items():
-    lowers(_code)(partial(_function, _kind))
+    lowers("x", _code)(partial(_function, _kind))
 for _code, _kind in pairs("SUM=Sum MEAN=Mean REDUCE_MAX=Max REDUCE_MIN=Min REDUCE_PROD=Prod").items():
-    lowers(_code)(partial(_reduction, f"Reduce{_kind}"))
+    lowers("x a", _code)(partial(_reduction, f"Reduce{_kind}"))

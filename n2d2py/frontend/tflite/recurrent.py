@@ -10,6 +10,7 @@ from n2d2py.contracts.onnx.nodes import CELL_LIMIT
 from n2d2py.frontend.tflite.cells import RECURRENT_LOOP
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.translation import Translation, lowers
+from n2d2py.graph.shapes import Shape
 
 _ACTIVATIONS = {0: "", 1: "Relu", 4: "Tanh"}
 """ONNX's names of fused activations."""
@@ -26,16 +27,14 @@ def _concat_constants(
     t: Translation, op: TfliteOperator, places: tuple[int, ...], axes: int, signs: tuple[int, ...] = (1,) * 4
 ) -> np.ndarray:
     """Return the constants of one shape and rank at some inputs, concatenated as (1, rows, ...)."""
-    parts = np.stack([sign * t.tensor(op.inputs[index]).real_values() for index, sign in zip(places, signs, strict=False)])
-    if parts.ndim != axes + 1:
-        raise RefusedOperator(f"its constants of shape {parts.shape[1:]} have not {axes} axes")
-    return parts.reshape(1, -1, *parts.shape[2:])
+    parts = [sign * t.tensor(op.inputs[index]).real_values() for index, sign in zip(places, signs, strict=False)]
+    if len({part.shape for part in parts}) > 1 or parts[0].ndim != axes:
+        raise RefusedOperator(f"its constants have not one shape of {axes} axes: {[part.shape for part in parts]}")
+    return np.concatenate(parts)[None]
 
 
 def _require_zero_state(t: Translation, op: TfliteOperator, at: int) -> None:
     index = op.inputs[at]
-    if index < 0:
-        raise RefusedOperator("a required input is missing")
     tensor = t.file.tensors[index]  # a variable, which is a state between calls to other runtimes
     result = any(index in other.outputs for other in t.file.operators)
     if result or index in t.file.inputs or (tensor.values is not None and tensor.values.any()):
@@ -57,20 +56,16 @@ def _recurrent_layer(
     and the cell state.
     """
     weights, recurrent, biases, *peepholes = constants
-    x = op.inputs[0]
-    if len(t.tensor(x).shape) != 3:
-        raise RefusedOperator(f"its input has rank {len(t.tensor(x).shape)}, not 3")
-    name = t.tensor(op.outputs[0]).name
     both = np.concatenate([biases, np.zeros_like(biases)], axis=1)
-    inputs = [t.real(x), *(t.constant(f"{name}_constant", each) for each in (weights, recurrent, both))]
-    third = [t.constant(f"{name}_peepholes", each) for each in peepholes]
+    inputs = [t.real(op.inputs[0]), *(t.constant(f"{t.name}_constant", each) for each in (weights, recurrent, both))]
+    third = [t.constant(f"{t.name}_peepholes", each) for each in peepholes]
     size = recurrent.shape[2]
     attributes |= {"hidden_size": size, "layout": int(not major)}
-    if t.tensor(x).shape[:2] == (1, 1) and attributes.get("direction") != "reverse":  # one step a call
+    if t.tensor(op.inputs[0]).shape[:2] == (1, 1) and attributes.get("direction") != "reverse":  # one step a call
         return _recurrent_step(t, kind, (inputs, third), variables, attributes), size
-    states = t.emit(kind, [*inputs, *(["", "", "", *third] if third else [])], t.fresh(f"{name}_states"), **attributes)
-    axes = t.constant(f"{name}_axes", np.array([1 if major else 2]))
-    return t.emit("Squeeze", [states, axes], t.fresh(f"{name}_sequence")), size
+    states = t.emit(kind, [*inputs, *(["", "", "", *third] if third else [])], t.fresh(f"{t.name}_states"), **attributes)
+    axes = t.constant(f"{t.name}_axes", np.array([1 if major else 2]))
+    return t.emit("Squeeze", [states, axes], t.fresh(f"{t.name}_sequence")), size
 
 
 def _recurrent_step(t: Translation, kind: str, ends: Sequence[list[str]], variables: Sequence[int], attributes: dict) -> str:
@@ -131,7 +126,7 @@ def _rnn(t: Translation, op: TfliteOperator, major: bool, direction: str = "forw
     return _recurrent_layer(t, op, "RNN", constants, op.inputs[4:5], major, **attributes)
 
 
-@lowers(RECURRENT_LOOP)
+@lowers("", RECURRENT_LOOP)
 def _loop(t: Translation, op: TfliteOperator) -> None:
     """Add all steps of a loop: inputs x (steps, batch, size) and the initial states, results all h and the last c."""
     cell, output, rest = op.cell, op.outputs[0], op.outputs[1:]
@@ -164,18 +159,16 @@ def _activation(op: TfliteOperator, slot: int) -> str:
     return function
 
 
-def _sequence(cell: _Cell, counts: range, time_major: tuple[int, bool], t: Translation, op: TfliteOperator) -> None:
-    """Translate a layer over a sequence; `counts`: numbers of inputs, `time_major`: slot and default of this option."""
-    if len(op.inputs) not in counts or len(op.outputs) != 1:
-        raise op.arity_error()
-    _declare_states(t, op, op.output, [cell(t, op, op.options.flag(*time_major))])
+def _sequence(cell: _Cell, time_major: tuple[int, bool], t: Translation, op: TfliteOperator, *_) -> None:
+    """Translate a layer over a sequence; `time_major`: slot and default of this option."""
+    _declare_states(t, op, op.outputs[0], [cell(t, op, op.options.flag(*time_major))])
 
 
 _Parts = tuple[Sequence[int], Sequence[int], int, int]
 
 
 def _bidirectional(
-    cell: _Cell, parts: _Parts, time_major: tuple[int, bool], merge: int, t: Translation, op: TfliteOperator
+    cell: _Cell, parts: _Parts, time_major: tuple[int, bool], merge: int, t: Translation, op: TfliteOperator, *_
 ) -> None:
     """Translate a bidirectional layer over a sequence.
 
@@ -184,8 +177,8 @@ def _bidirectional(
     """
     forward, backward, auxiliary, unsupported = parts
     merged, count = op.options.flag(merge), len(op.inputs)
-    if count <= max(backward) or len(op.outputs) != 2 - merged:
-        raise op.arity_error()
+    if len(op.outputs) != 2 - merged:
+        raise RefusedOperator(f"it has {len(op.outputs)} outputs")
     if any(_has(op, index) for index in range(unsupported, count)):
         raise RefusedOperator("its auxiliary input is not supported")
     outputs = []
@@ -203,66 +196,68 @@ def _declare_states(t: Translation, op: TfliteOperator, output: int, states: lis
     t.result(output, lambda name: t.emit(kind, names, name, **attributes))
 
 
-@lowers("RNN")
-def _rnn_step(t: Translation, op: TfliteOperator) -> None:
+@lowers("x2 x2 x2 x1 .", "RNN")
+def _rnn_step(t: Translation, op: TfliteOperator, *_) -> None:
     """Add one step of an RNN. Inputs: x (batch, size); weights; recurrent weights; biases; states, kept between calls."""
     x, weights, recurrent, bias, state = op.inputs
-    name = t.tensor(op.output).name
 
     def stepped(old: str) -> str:
         matrices = [t.parameter(t.tensor(index)) for index in (weights, recurrent, bias)]
-        read = t.emit("Gemm", [t.real(x), matrices[0], matrices[2]], t.fresh(f"{name}_read"), transB=1)
-        recurrent_sum = t.emit("Gemm", [old, matrices[1]], t.fresh(f"{name}_kept"), transB=1)
-        sums = t.emit("Add", [read, recurrent_sum], t.fresh(f"{name}_sums"))
-        return t.emit(_activation(op, 0), [sums], t.fresh(f"{name}_state"))
+        read = t.emit("Gemm", [t.real(x), matrices[0], matrices[2]], t.fresh(f"{t.name}_read"), transB=1)
+        recurrent_sum = t.emit("Gemm", [old, matrices[1]], t.fresh(f"{t.name}_kept"), transB=1)
+        sums = t.emit("Add", [read, recurrent_sum], t.fresh(f"{t.name}_sums"))
+        return t.emit(_activation(op, 0), [sums], t.fresh(f"{t.name}_state"))
 
     result = t.state(state, stepped)
-    t.result(op.output, lambda output: t.emit("Identity", [result], output))
+    t.result(op.outputs[0], lambda output: t.emit("Identity", [result], output))
 
 
-@lowers("SVDF")
-def _svdf(t: Translation, op: TfliteOperator) -> None:
+@lowers("x2 x2 x2 x1? .", "SVDF")
+def _svdf(t: Translation, op: TfliteOperator, shape: Shape, form: Shape, memory: Shape, *_) -> None:
     """Add an SVDF layer. Inputs: x (1, inputs); weights (F, inputs), (F, steps); biases (F / rank); last steps.
 
     Each call appends the features of x to the state; each output sums `rank` features over the steps.
     """
     source, features, steps, bias, state = op.inputs
-    rank, (count, length), shape = op.options.integer(0), t.tensor(steps).shape, t.tensor(source).shape
-    if rank < 1 or count % rank or shape[0] != 1 or len(shape) != 2 or t.tensor(features).shape != (count, shape[1]):
+    rank, (count, length) = op.options.integer(0), memory
+    if rank < 1 or count % rank or shape[0] != 1 or form != (count, shape[1]):
         raise RefusedOperator(f"its {count} features of rank {rank} do not match its input or its weights")
     if t.file.tensors[state].shape != (1, count * length):
         raise RefusedOperator(f"its state is not {count} x {length}")
     units = count // rank
-    t.expect_shape(op.output, (1, units))
-    name = t.tensor(op.output).name
+    t.expect_shape(op.outputs[0], (1, units))
 
     def shifted(old: str) -> str:
         weights = t.parameter(t.tensor(features))
-        result = t.emit("Gemm", [t.real(source), weights], t.fresh(f"{name}_features"), transB=1)
+        result = t.emit("Gemm", [t.real(source), weights], t.fresh(f"{t.name}_features"), transB=1)
         if t.file.tensors[state].is_quantized:
             result = t.in_grid(state, result)
         rows = t.reshape(old, (1, count * length), (1, count, length))
-        bounds = [t.constant(f"{name}_{what}", np.array([value])) for what, value in (("from", 1), ("to", length), ("axis", 2))]
-        old_steps = [t.emit("Slice", [rows, *bounds], t.fresh(f"{name}_kept"))] if length > 1 else []
+        bounds = [
+            t.constant(f"{t.name}_{what}", np.array([value])) for what, value in (("from", 1), ("to", length), ("axis", 2))
+        ]
+        old_steps = [t.emit("Slice", [rows, *bounds], t.fresh(f"{t.name}_kept"))] if length > 1 else []
         result = t.reshape(result, (1, count), (1, count, 1))
-        steps_now = t.emit("Concat", [*old_steps, result], t.fresh(f"{name}_steps"), axis=2)
+        steps_now = t.emit("Concat", [*old_steps, result], t.fresh(f"{t.name}_steps"), axis=2)
         return t.reshape(steps_now, (1, count, length), (1, count * length))
 
     def summed(output: str) -> None:
-        form = t.constant(f"{name}_shape", np.array([1, count, 1, length]))
-        inputs_now = [t.emit("Reshape", [last, form], t.fresh(f"{name}_rows"))]
+        form = t.constant(f"{t.name}_shape", np.array([1, count, 1, length]))
+        inputs_now = [t.emit("Reshape", [last, form], t.fresh(f"{t.name}_rows"))]
         inputs_now.append(t.parameter(t.tensor(steps), lambda values: values.reshape(units, rank, 1, length), 0))
         if _has(op, 3):
             inputs_now.append(t.parameter(t.tensor(bias)))
-        result = t.emit("Conv", inputs_now, t.fresh(f"{name}_sums"), group=units, kernel_shape=[1, length])
-        t.emit("Reshape", [result, t.constant(f"{name}_shape", np.array([1, units]))], output)
+        result = t.emit("Conv", inputs_now, t.fresh(f"{t.name}_sums"), group=units, kernel_shape=[1, length])
+        t.emit("Reshape", [result, t.constant(f"{t.name}_shape", np.array([1, units]))], output)
 
     last = t.state(state, shifted)
-    t.result(op.output, summed, op.fused_limits(1))
+    t.result(op.outputs[0], summed, op.fused_limits(1))
 
 
 _BOTH_LSTM = ((*range(1, 18), 35, 36), (*range(18, 35), 37, 38), 39, 40)
-lowers("UNIDIRECTIONAL_SEQUENCE_LSTM")(partial(_sequence, _lstm, range(20, 25), (3, False)))
-lowers("BIDIRECTIONAL_SEQUENCE_LSTM")(partial(_bidirectional, _lstm, _BOTH_LSTM, (4, True), 3))
-lowers("UNIDIRECTIONAL_SEQUENCE_RNN")(partial(_sequence, _rnn, range(5, 6), (0, False)))
-lowers("BIDIRECTIONAL_SEQUENCE_RNN")(partial(_bidirectional, _rnn, (range(1, 5), range(5, 9), 0, 9), (0, False), 2))
+lowers(f"x3{' .?' * 17} . .{' .?' * 4}", "UNIDIRECTIONAL_SEQUENCE_LSTM")(partial(_sequence, _lstm, (3, False)))
+_TWO_LSTM = f"x3{' .?' * 34} . . . .{' .?' * 9} >*"
+lowers(_TWO_LSTM, "BIDIRECTIONAL_SEQUENCE_LSTM")(partial(_bidirectional, _lstm, _BOTH_LSTM, (4, True), 3))
+lowers("x3 x2 x2 x1 .", "UNIDIRECTIONAL_SEQUENCE_RNN")(partial(_sequence, _rnn, (0, False)))
+_TWO_RNN = f"x3{' x2 x2 x1 .' * 2}{' .?' * 3} >*"
+lowers(_TWO_RNN, "BIDIRECTIONAL_SEQUENCE_RNN")(partial(_bidirectional, _rnn, (range(1, 5), range(5, 9), 0, 9), (0, False), 2))

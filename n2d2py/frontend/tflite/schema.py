@@ -13,7 +13,15 @@ import numpy as np
 
 
 class DamagedFile(ValueError):
-    """A contradiction in the file. NumPy raises ValueError for an offset or a length outside of it."""
+    """A contradiction in the file."""
+
+
+def read_numbers(data: bytes, kind: str, count: int, position: int) -> np.ndarray:
+    """Return numbers of a NumPy type, read-only. Raise DamagedFile if they are not in the file."""
+    end = position + count * np.dtype(kind).itemsize
+    if not 0 <= position <= end <= len(data):
+        raise DamagedFile(f"it has {len(data):,} bytes, and refers to {position:,} to {end:,}")
+    return np.frombuffer(data, kind, count, position)
 
 
 class FlatTable:
@@ -22,7 +30,7 @@ class FlatTable:
     def __init__(self, data: bytes, position: int):
         self._data, self._at = data, position
         vtable = position - self._number("<i", position)
-        self._fields = np.frombuffer(data, "<H", self._number("<H", vtable) // 2, vtable)[2:]
+        self._fields = read_numbers(data, "<H", self._number("<H", vtable) // 2, vtable)[2:]
 
     @classmethod
     def root(cls, data: bytes) -> FlatTable:
@@ -30,7 +38,7 @@ class FlatTable:
         return cls(data, int.from_bytes(data[:4], "little"))
 
     def _number(self, kind: str, position: int) -> int:
-        return int(np.frombuffer(self._data, kind, 1, position)[0])
+        return int(read_numbers(self._data, kind, 1, position)[0])
 
     def _place(self, slot: int) -> int | None:
         """Return the position of a field; None if it is absent."""
@@ -49,7 +57,7 @@ class FlatTable:
     def real(self, slot: int, default: float = 0.0) -> float:
         """Return a float32."""
         place = self._place(slot)
-        return default if place is None else float(np.frombuffer(self._data, "<f", 1, place)[0])
+        return default if place is None else float(read_numbers(self._data, "<f", 1, place)[0])
 
     def flag(self, slot: int, default: bool = False) -> bool:
         """Return a Boolean."""
@@ -69,7 +77,7 @@ class FlatTable:
         target = self._target(slot)
         if target is None:
             return np.empty(0, kind)
-        return np.frombuffer(self._data, kind, self._number("<I", target), target + 4)
+        return read_numbers(self._data, kind, self._number("<I", target), target + 4)
 
     def tables(self, slot: int, most: int) -> list[FlatTable]:
         """Return the tables of a vector, at most `most`."""
@@ -80,7 +88,10 @@ class FlatTable:
 
     def text(self, slot: int) -> str:
         """Return a string, "" if it is absent."""
-        return self.vector(slot, "u1").tobytes().decode()
+        text = self.vector(slot, "u1").tobytes()
+        if (decoded := text.decode(errors="replace")).encode() != text:
+            raise DamagedFile(f"its text '{decoded[:60]}' is not UTF-8")
+        return decoded
 
 
 NO_TABLE = FlatTable(struct.pack("<HHi", 4, 4, 4), 4)

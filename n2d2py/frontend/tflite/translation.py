@@ -6,6 +6,7 @@ its consumers read. Tensors of four axes are N, C, H, W in the graph; all others
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from math import prod
 from typing import Any
 
@@ -40,19 +41,14 @@ Limits = tuple[float, float] | None
 """Smallest and largest value of a fused clamp, if there is one."""
 
 
-def file_axis(axis: int, rank: int) -> int:
-    """Return an axis of the file as a nonnegative index. Raise IndexError if a tensor of this rank does not have it."""
-    return range(rank)[axis]
-
-
 def channels_first(shape: Sequence[int]) -> Shape:
     """Return a shape of the file in the order of the graph."""
     return tuple(shape[axis] for axis in _FIRST) if len(shape) == 4 else tuple(shape)
 
 
 def graph_axis(axis: int, rank: int) -> int:
-    """Return the graph's axis for an axis of the file; raise as `file_axis` does."""
-    return _LAST[file_axis(axis, rank)] if rank == 4 else file_axis(axis, rank)
+    """Return the graph's axis for an axis of the file, which may be negative."""
+    return _LAST[axis] if rank == 4 else axis % rank
 
 
 def onnx_type(tensor: TfliteTensor) -> int:
@@ -66,7 +62,7 @@ class Translation:
     Attributes:
         places: operator of the file from which each ONNX tensor comes, by name.
         states: (input, output) of each state of the model.
-        rounding, notes: rounding of the current operator, as `Node.rounding`, and metadata of its nodes.
+        name, rounding, notes: of the current operator: name of its first result, `Node.rounding`, metadata of its nodes.
     """
 
     def __init__(self, file: TfliteFile):
@@ -81,7 +77,7 @@ class Translation:
         self._known: dict[int, TfliteTensor] = {}
         self.fresh = FreshNames(tensor.name for tensor in file.tensors)
         self._blocked: set[int] = set()
-        self._label = ""
+        self.name = self._label = ""
         self.variables = Variables(self)
 
     # ---- names and nodes ------------------------------------------------------------------------
@@ -106,6 +102,44 @@ class Translation:
         self._initializers[unique] = numpy_helper.from_array(np.array(values, order="C"), unique)
         return unique
 
+    def add(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node with a result that is named after the current operator; return the result."""
+        return self.emit(kind, inputs, self.fresh(f"{self.name}_{kind.lower()}"), **attributes)
+
+    def add_two(self, kind: str, *inputs: str, **attributes: Any) -> list[str]:
+        """Add a node with two results."""
+        results = [self.fresh(f"{self.name}_{kind.lower()}") for _ in range(2)]
+        self.emit_many(kind, inputs, results, **attributes)
+        return results
+
+    def array(self, values: object, kind: type = np.int64) -> str:
+        """Add a constant."""
+        return self.constant(f"{self.name}_numbers", np.asarray(values, kind))
+
+    def cut(self, x: str, begin: int, end: int, axis: int) -> str:
+        """Add a slice from `begin` to `end` along an axis."""
+        return self.add("Slice", x, *(self.array([value]) for value in (begin, end, axis)))
+
+    def shaped(self, x: str, *shape: int) -> str:
+        """Return the same elements in a shape of the graph."""
+        return self.add("Reshape", x, self.array(shape))
+
+    def gather(self, x: str, positions: str) -> str:
+        """Add a gather of elements or rows; a negative position reads the first one."""
+        return self.add("Gather", x, self.add("Max", positions, self.array([0])))
+
+    def suppress(self, boxes: str, scores: str, count: int, limits: tuple[float, float]) -> tuple[str, str]:
+        """Return class and position (R) of the boxes that NonMaxSuppression keeps; TFLite includes scores equal to the limit.
+
+        `limits`: largest overlap, smallest score.
+        """
+        overlap, score = limits
+        least = np.nextafter(np.float32(score), np.float32(-np.inf))
+        bounds = [self.array([value], np.float32) for value in (overlap, least)]
+        rows = self.add("NonMaxSuppression", boxes, scores, self.array([count]), *bounds)
+        number, box = (self.add("Squeeze", self.cut(rows, index, index + 1, 1), self.array([1])) for index in (1, 2))
+        return number, box
+
     # ---- tensors of the file --------------------------------------------------------------------
     def tensor(self, index: int) -> TfliteTensor:
         """Return a tensor of the file. Raise RefusedOperator if it is absent, or of an unsupported type."""
@@ -115,25 +149,6 @@ class Translation:
         if tensor.refusal:
             raise RefusedOperator(f"its tensor '{tensor.name}' {tensor.refusal}")
         return tensor
-
-    def values(self, index: int, what: str) -> np.ndarray:
-        """Return the stored values of a constant, in the order of the file. Raise RefusedOperator if the tensor is computed."""
-        values = self.tensor(index).values
-        if values is None:
-            raise RefusedOperator(f"its {what} is computed at run time")
-        return values
-
-    def numbers(self, index: int, what: str) -> list[int]:
-        """Return the integers of a constant."""
-        values = self.values(index, what)
-        if values.dtype.kind not in "iu":
-            raise RefusedOperator(f"its {what} has the unsupported type {values.dtype.name}")
-        return [int(value) for value in values.reshape(-1)]
-
-    def number(self, index: int, what: str) -> int:
-        """Return the integer of a constant with one value."""
-        (number,) = self.numbers(index, what)
-        return number
 
     def real(self, index: int, rank: int = 0, truth: bool = False) -> str:
         """Return the dequantized tensor in the graph's order, its Booleans, or its integers without a scale.
@@ -196,14 +211,12 @@ class Translation:
 
     def parameter(self, tensor: TfliteTensor, form: Callable[[np.ndarray], np.ndarray] = np.asarray, axis: int = 0) -> str:
         """Add a constant after `form`, with its scales along `axis` of the result: floats, or dequantized integers."""
-        if tensor.values is None:
-            raise RefusedOperator(f"'{tensor.name}' is computed at run time")
-        name = tensor.name
+        name, values = tensor.name, tensor.constant()
         if tensor.dtype.kind == "f":
-            return self.constant(name, form(tensor.values).astype(np.float32))
+            return self.constant(name, form(values).astype(np.float32))
         if not tensor.is_quantized:
             raise RefusedOperator(f"'{tensor.name}' has type {tensor.dtype.name} and no scale")
-        stored = form(tensor.values)
+        stored = form(values)
         single = tensor.scale.size == 1
         if not single and stored.shape[axis] != tensor.scale.size:
             raise RefusedOperator(f"the scales of '{tensor.name}' are not those of its outputs")
@@ -264,10 +277,6 @@ class Translation:
         self.result(index, lambda name: self.emit("Identity", [self.real(source)], name))
 
     # ---- shapes ---------------------------------------------------------------------------------
-    def input_shapes(self, op: TfliteOperator, inputs: int) -> list[Shape]:
-        """Return the shapes of the first `inputs` inputs."""
-        return [self.tensor(index).shape for index in op.inputs[:inputs]]
-
     def expect_shape(self, index: int, shape: Sequence[int]) -> None:
         """Raise RefusedOperator if a result is declared with another shape; an open size becomes that of `shape`."""
         tensor = self.tensor(index)
@@ -282,13 +291,9 @@ class Translation:
         """Set the real, or complex, values of a result."""
         self._real[index] = name
 
-    def set_values(self, index: int, values: np.ndarray) -> None:
-        """Declare a constant result."""
-        self._known[index] = replace(self.tensor(index), values=values, shape=values.shape, is_open=False)
-
-    def set_shape(self, index: int, shape: Sequence[int]) -> None:
-        """Set the shape of a result that the file leaves open."""
-        self._known[index] = replace(self.tensor(index), shape=tuple(shape), is_open=False)
+    def set_shape(self, index: int, shape: Sequence[int], values: np.ndarray | None = None) -> None:
+        """Set the shape of a result that the file leaves open, or of a constant result with its `values`."""
+        self._known[index] = replace(self.tensor(index), shape=tuple(shape), is_open=False, values=values)
 
     def reshape(self, name: str, shape: Sequence[int], wanted: Sequence[int], output: str = "") -> str:
         """Add a reshape of a tensor; both shapes in the order of the file."""
@@ -320,21 +325,18 @@ class Translation:
         for operator in file.operators:
             if operator.index not in needed:
                 continue
-            self._label = file.label(operator)
-            kind = "custom " if operator.custom else ""
-            lowering = LOWERINGS.get(f"{kind}{operator.code}")
+            self._label, self.name = file.label(operator), next((file.tensors[index].name for index in operator.outputs), "")
+            lowering = LOWERINGS.get("custom " * operator.custom + operator.code)
             try:
                 if lowering is None:
                     what = "that of a compiler for an accelerator" if operator.code in COMPILED else "not supported"
-                    raise RefusedOperator(f"the {kind}operator is {what}")
+                    raise RefusedOperator(f"the {'custom ' * operator.custom}operator is {what}")
                 if not self._blocked.intersection(operator.inputs):
                     self.rounding, self.notes = self._rounding(operator), {}
                     lowering(self, operator)
                     continue
-            except (RefusedOperator, ValueError, IndexError, TypeError, ZeroDivisionError) as error:
-                known, first = isinstance(error, RefusedOperator), str(error).partition("\n")[0]
-                reason = str(error) if known else f"its tensors or options do not fit: {first[:120]}"
-                refusals.setdefault((operator.code, reason), []).append(operator)
+            except RefusedOperator as reason:
+                refusals.setdefault((operator.code, str(reason)), []).append(operator)
             self._blocked.update(operator.outputs)
         ending = self._ending(refusals.values())
         ErrorList.raise_if([self._refused(code, reason, those, ending) for (code, reason), those in refusals.items()])
@@ -351,11 +353,11 @@ class Translation:
     def _rounding(self, operator: TfliteOperator) -> str:
         """Return the rounding of an operator's reference kernel, as `Node.rounding`."""
         rule = _ROUNDING.get(operator.code, "")
-        if operator.code in ("AVERAGE_POOL_2D", "RESIZE_BILINEAR"):
-            rule = {"int8": INT8, "uint8": UINT8}.get(self.tensor(operator.inputs[0]).dtype.name, OTHER)
-        elif operator.code in _CONVOLUTIONS and self.tensor(operator.inputs[1]).dtype == np.uint8:
-            rule = TWICE_UINT8
         ends = [self.file.tensors[index].dtype for index in (*operator.inputs, *operator.outputs) if index >= 0]
+        if operator.code in ("AVERAGE_POOL_2D", "RESIZE_BILINEAR"):
+            rule = {"int8": INT8, "uint8": UINT8}.get(ends[0].name, OTHER)
+        elif operator.code in _CONVOLUTIONS and np.uint8 in ends[1:2]:
+            rule = TWICE_UINT8
         return OTHER if rule and np.int16 in ends else rule
 
     def _ending(self, refusals: Iterable[list[TfliteOperator]]) -> str:
@@ -520,14 +522,75 @@ class Variables:
             raise RefusedOperator(f"the variable '{name}' is assigned with another shape or type than it is read")
 
 
-Lowering = Callable[[Translation, TfliteOperator], None]
-"""Function that translates an operator."""
-
-_MODULES = ("operators", "array_operators", "recurrent", "detections")
-LOWERINGS: Registry[Lowering] = Registry("the translation of", *(f"n2d2py.frontend.tflite.{name}" for name in _MODULES))
+_MODULES = [f"n2d2py.frontend.tflite.{name}" for name in ("operators", "array_operators", "recurrent", "detections")]
+LOWERINGS: Registry[Callable[..., None]] = Registry("the translation of", *_MODULES)
 """Translations by name of the operator, "custom NAME" for custom operators."""
-lowers = LOWERINGS.declare
-"""Decorator that registers a translation."""
+
+
+def lowers(signature: str, *names: str) -> Callable[[Callable], Callable]:
+    """Return a decorator that registers a translation of operators that fit a signature.
+
+    The words of a signature are inputs in order, and facts. An input is `x`: a tensor of any rank, of rank 4 (`x4`), at least 1
+    (`x1+`) or that of the first one (`x=`); `i`: constant integers; `a`: constant axes of the first `x`; `v`: a constant number; `.`:
+    not examined. Integers are any number, one for each axis of the first `x` (`ir`), two (`i2r`), or that many in all (`i2`).
+    `?`: optional; `*`: one or more. `>2`: two results, `>*`: one or more, else one. `@0`: option 0 is an axis of the first `x`, or of
+    a tensor with one more axis (`@0^`). `~2`: all axes but the last 2 broadcast.
+
+    The translation gets the shape of each `x`, the integers of `i` and `a` (of size 1: the integer), the array of `v`.
+    """
+    words = signature.split()
+
+    def add(function: Callable) -> Callable:
+        LOWERINGS.declare(*names)(lambda t, op: function(t, op, *(_read_inputs(t, op, words) if words else ())))
+        return function
+
+    return add
+
+
+def _match_inputs(op: TfliteOperator, words: Sequence[str]) -> list[tuple[str, int]]:
+    """Return (word of the signature, tensor) of each examined input. Raise RefusedOperator for a wrong number of tensors."""
+    forms = [word for word in words if word[0] in ".xiav"]
+    if forms[-1][-1] == "*":
+        forms += forms[-1:] * (len(op.inputs) - len(forms))
+    needed = [place for place, form in enumerate(forms) if form[-1] != "?"]
+    results = next((word[1:] for word in words if word[0] == ">"), "1").replace("*", str(max(1, len(op.outputs))))
+    if results != str(len(op.outputs)) or not needed[-1] < len(op.inputs) <= len(forms):
+        raise RefusedOperator(f"it has {len(op.inputs)} inputs and {len(op.outputs)} outputs")
+    if any(op.inputs[place] < 0 for place in needed):
+        raise RefusedOperator("a required input is missing")
+    return [(form.rstrip("?*"), index) for form, index in zip(forms, op.inputs, strict=False) if form[0] != "." and index >= 0]
+
+
+def _read_inputs(t: Translation, op: TfliteOperator, words: Sequence[str]) -> list[Any]:
+    """Return the examined inputs of an operator. Raise RefusedOperator if its tensors or options do not fit the signature."""
+    inputs = _match_inputs(op, words)
+    shapes = [t.tensor(index).shape for form, index in inputs if form[0] == "x"]
+    rank = len(shapes[0]) if shapes else 0
+    for word in words:
+        if word[0] == "@":
+            axis, limit = op.options.integer(int(word[1])), rank + word.endswith("^")
+            if not -limit <= axis < limit:
+                raise RefusedOperator(f"its axis {axis} is outside rank {limit}")
+        elif word[0] == "~":
+            sizes = zip_longest(*(shape[: len(shape) - int(word[1])][::-1] for shape in shapes), fillvalue=1)
+            if any(len({*each} - {1}) > 1 for each in sizes):
+                raise RefusedOperator(f"its inputs {' and '.join(map(str, shapes))} cannot be broadcast")
+    return [read_input(t.tensor(index), form[0], form[1:], rank) for form, index in inputs]
+
+
+def read_input(tensor: TfliteTensor, kind: str, size: str = "", rank: int = 0) -> Any:
+    """Return an input of a kind and a size. Raise RefusedOperator if it is another one; `rank`: of the first tensor."""
+    what, values = f"its input '{tensor.name}'", tensor.shape if kind == "x" else tensor.constant().reshape(-1).tolist()
+    if kind != "x" and tensor.dtype.kind not in ("iuf" if kind == "v" else "iu"):
+        raise RefusedOperator(f"{what} has the unsupported type {tensor.dtype.name}")
+    wanted = {"": len(values), "=": rank, "r": rank, "2r": 2 * rank}.get(size)
+    wanted = int(size.rstrip("+")) if wanted is None else wanted
+    if len(values) < wanted or (len(values) > wanted and size[-1:] != "+"):
+        unit = "axes" if kind == "x" else "values"
+        raise RefusedOperator(f"{what} has {len(values)} {unit}, not {wanted}{' or more' * size.endswith('+')}")
+    if kind == "a" and (wrong := [axis for axis in values if not -rank <= axis < rank]):
+        raise RefusedOperator(f"{what} has the axis {wrong[0]}, which is outside rank {rank}")
+    return tensor.constant().reshape(()) if kind == "v" else values[0] if kind in "ia" and size == "1" else values
 
 
 def _order_matters(shape: Sequence[int]) -> bool:

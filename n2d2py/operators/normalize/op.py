@@ -131,16 +131,15 @@ def _layer(a: Arrays) -> None:
 @onnx("InstanceNormalization", "GroupNormalization")
 def _group(a: Arrays) -> None:
     x, groups = a.value(0), a.node.attribute("num_groups")
-    if groups is None and len(x.dims) < 3:
+    if len(x.dims) < 2 + (groups is None):
         raise Unsupported("its input has no axes besides batch and channels")
     groups = x.dims[1] if groups is None else int(groups)
-    if len(x.dims) < 2 or groups < 1 or x.dims[1] % groups:
-        raise Unsupported(f"num_groups={groups} does not divide the channels of its input")
+    each = a.node.divide(x.dims[1], "channels", groups, f"{groups} groups")
     result = _add_norm(a, x, x.dims[0] * groups, a.node.attribute("epsilon", 1e-5))
     scale, shift = a.value(1), a.value(2)
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2))
     if scale.size == groups != x.dims[1]:
-        spread = (a.expand(a.reshape(v, (groups, 1)), (groups, x.dims[1] // groups)) for v in (scale, shift))
+        spread = (a.expand(a.reshape(v, (groups, 1)), (groups, each)) for v in (scale, shift))
         scale, shift = (a.reshape(v, (x.dims[1],)) for v in spread)
     a.bind(_affine(a, result, a.reshape(scale, shape), a.reshape(shift, shape)))
 

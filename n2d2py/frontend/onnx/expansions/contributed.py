@@ -133,7 +133,7 @@ def _group_norm(parts: Parts) -> None:
     x, last = parts.inputs[0], parts.attribute("channels_last", 1)
     if last:
         x = parts.add("Transpose", x, perm=[0, 3, 1, 2])
-    numbers = {"num_groups": parts.attribute("groups"), "epsilon": parts.attribute("epsilon", 1e-5)}
+    numbers = {"num_groups": parts.attribute("groups", 0), "epsilon": parts.attribute("epsilon", 1e-5)}
     x = parts.add("GroupNormalization", x, *parts.inputs[1:3], **numbers)
     if parts.attribute("activation", 0):
         x = parts.add("Mul", x, parts.add("Sigmoid", x))
@@ -293,16 +293,17 @@ def _refuse_past(parts: Parts, *inputs: int) -> None:
 def _add_attention(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes: Sequence[int], mask: int) -> None:
     """Add Softmax(scale * Q K' + bias) V for each head; `lengths` of Q and K, `mask` is the index of the key mask input."""
     (query, key, value), (length, others) = names, lengths
-    heads = parts.attribute("num_heads")
+    heads, kinds = parts.attribute("num_heads", 0), ("query", "key", "value")
+    each = [parts.divide(size, f"values per {kind}", heads, f"{heads} heads") for size, kind in zip(sizes, kinds, strict=True)]
     if parts.attribute("do_rotary", 0):
         raise Unsupported("rotary embedding of queries and keys is not supported", _OTHER_FORM)
 
     def headed(x: str, count: int, size: int, perm: list[int]) -> str:
-        return parts.add("Transpose", parts.reshape(x, 0, count, heads, size // heads), perm=perm)
+        return parts.add("Transpose", parts.reshape(x, 0, count, heads, size), perm=perm)
 
-    scale = parts.attribute("scale", 0.0) or (sizes[0] // heads) ** -0.5
-    left = headed(parts.add("Mul", query, parts.number(scale)), length, sizes[0], [0, 2, 1, 3])
-    scores = parts.add("MatMul", left, headed(key, others, sizes[1], [0, 2, 3, 1]))
+    scale = parts.attribute("scale", 0.0) or each[0] ** -0.5
+    left = headed(parts.add("Mul", query, parts.number(scale)), length, each[0], [0, 2, 1, 3])
+    scores = parts.add("MatMul", left, headed(key, others, each[1], [0, 2, 3, 1]))
     lowest = parts.attribute("mask_filter_value", -10000.0)
     scores = parts.add_input(scores, 5)
     if parts.has(mask):
@@ -311,7 +312,7 @@ def _add_attention(parts: Parts, names: Sequence[str], lengths: Sequence[int], s
         later = np.triu(np.full((length, others), lowest, np.float32), others - length + 1)
         scores = parts.add("Add", scores, parts.add_constant("later", later))
     shares = parts.add("Softmax", scores, axis=-1)
-    result = parts.add("MatMul", shares, headed(value, others, sizes[2], [0, 2, 1, 3]))
+    result = parts.add("MatMul", shares, headed(value, others, each[2], [0, 2, 1, 3]))
     parts.reshape(parts.add("Transpose", result, perm=[0, 2, 1, 3]), 0, length, sizes[2], out=0)
 
 
@@ -335,7 +336,7 @@ def _rotary(parts: Parts) -> None:
         raise Unsupported("a rotary embedding of a part of each head is not supported")
     length, shape = dims[-2], dims[1:]
     if len(dims) == 3:
-        shape = (length, dims[2] // size, size)
+        shape = (length, parts.divide(dims[2], "values", size, f"heads of {size}"), size)
     places = parts.constant(1, "positions")
     positions = np.arange(length) + places.reshape(-1)[0] if places.size == 1 else places.reshape(-1, length)[0]
     form = (length, 1, -1) if len(dims) == 3 else (1, length, -1)
