@@ -10,7 +10,8 @@ import numpy as np
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.lowering import find_windows, layer, slice_axis, slices
 from n2d2py.frontend.tflite.schema import pairs
-from n2d2py.frontend.tflite.translation import Translation, graph_axis, lowers, onnx_type, read_input
+from n2d2py.frontend.tflite.signatures import NUMBER, TENSOR, Axes, Ints, Rank
+from n2d2py.frontend.tflite.translation import Translation, graph_axis, lowers, onnx_type
 from n2d2py.graph.shapes import Shape
 
 _MIN_LENGTH = 1e-6
@@ -47,7 +48,7 @@ def _floor_parts(kind: str, t: Translation, operands: list[str], integers: bool)
     return ("Floor", [quotient]) if kind == "FloorDiv" else ("Sub", [x, t.add("Mul", t.add("Floor", quotient), y)])
 
 
-@lowers("x", "CAST")
+@lowers("CAST", inputs=(TENSOR,))
 def _cast(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     source, target = (t.tensor(index) for index in (op.inputs[0], op.outputs[0]))
     t.expect_shape(op.outputs[0], shape)
@@ -57,7 +58,7 @@ def _cast(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     t.result(op.outputs[0], lambda name: t.emit("Cast", [x], name, to=to), truth=target.dtype.kind == "b")
 
 
-@lowers("x* @1^", "PACK")
+@lowers("PACK", inputs=(Rank(many=True),), axis_options=(1,), adds_axis=True)
 def _pack(t: Translation, op: TfliteOperator, shape: Shape, *_) -> None:
     rank = len(shape) + 1
     axis = op.options.integer(1) % rank
@@ -67,20 +68,20 @@ def _pack(t: Translation, op: TfliteOperator, shape: Shape, *_) -> None:
     layer(t, op, "Concat", parts, result, axis=graph_axis(axis, rank))
 
 
-@lowers("x @1 >*", "UNPACK")
+@lowers("UNPACK", inputs=(TENSOR,), results=None, axis_options=(1,))
 def _unpack(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     axis = op.options.integer(1) % len(shape)
     for index, output in enumerate(op.outputs):
         slice_axis(t, replace(op, outputs=(output,)), axis, index)
 
 
-@lowers("x a", "REVERSE_V2")
+@lowers("REVERSE_V2", inputs=(TENSOR, Axes()))
 def _reverse(t: Translation, op: TfliteOperator, shape: Shape, axes: list[int]) -> None:
     slices(t, op, [slice(None, None, -1 if {axis, axis - len(shape)} & {*axes} else 1) for axis in range(len(shape))])
 
 
-@lowers("x ir", "TILE")
-@lowers("x i", "BROADCAST_TO")
+@lowers("TILE", inputs=(TENSOR, Ints(per_axis=1)))
+@lowers("BROADCAST_TO", inputs=(TENSOR, Ints()))
 def _repeat(t: Translation, op: TfliteOperator, shape: Shape, counts: list[int]) -> None:
     if op.code == "BROADCAST_TO":
         pairs_of_sizes = zip(shape[::-1], counts[::-1], strict=False)
@@ -96,7 +97,7 @@ def _repeat(t: Translation, op: TfliteOperator, shape: Shape, counts: list[int])
     layer(t, op, "Tile", [name, t.constant("repeats", np.array(counts, np.int64))], result)
 
 
-@lowers("x x @0", "GATHER")
+@lowers("GATHER", inputs=(TENSOR, TENSOR), axis_options=(0,))
 def _gather(t: Translation, op: TfliteOperator, shape: Shape, places: Shape) -> None:
     axis = op.options.integer(0) % len(shape)
     if op.options.integer(1):
@@ -105,7 +106,7 @@ def _gather(t: Translation, op: TfliteOperator, shape: Shape, places: Shape) -> 
         t.expect_shape(op.outputs[0], (*shape[:axis], *places, *shape[axis + 1 :]))
         inputs = [t.ordered(op.inputs[0]), t.positions(op.inputs[1])]
         return t.ordered_result(op.outputs[0], lambda name: t.emit("Gather", inputs, name, axis=axis))
-    indexes = read_input(t.tensor(op.inputs[1]), "i")
+    indexes = Ints().read(t.tensor(op.inputs[1]), len(shape))
     if any(not 0 <= index < shape[axis] for index in indexes):
         raise RefusedOperator(f"its indices are out of range for an axis of {shape[axis]}")
     if not places:
@@ -115,7 +116,7 @@ def _gather(t: Translation, op: TfliteOperator, shape: Shape, places: Shape) -> 
     return layer(t, op, "Gather", inputs, result, axis=graph_axis(axis, len(shape)))
 
 
-@lowers("x2+ x= ~2", "BATCH_MATMUL")
+@lowers("BATCH_MATMUL", inputs=(Rank(2, at_least=True), Rank(per_axis=1)), broadcast=2)
 def _batch_matmul(t: Translation, op: TfliteOperator, *shapes: Shape) -> None:
     """Translate BATCH_MATMUL, whose last two axes of the file are rows and columns."""
     rank = len(shapes[0])
@@ -143,13 +144,13 @@ def _arg(kind: str, t: Translation, op: TfliteOperator, shape: Shape, axis: int)
     layer(t, op, "Cast", [found], wanted, made=kept, to=onnx_type(result))
 
 
-@lowers("x a1", "CUMSUM")
+@lowers("CUMSUM", inputs=(TENSOR, Axes(1)))
 def _running_sum(t: Translation, op: TfliteOperator, shape: Shape, axis: int) -> None:
     inputs = [t.real(op.inputs[0]), t.constant("axis", np.array(graph_axis(axis, len(shape))))]
     layer(t, op, "CumSum", inputs, shape, exclusive=int(op.options.flag(0)), reverse=int(op.options.flag(1)))
 
 
-@lowers("x1+", "L2_NORMALIZATION")
+@lowers("L2_NORMALIZATION", inputs=(Rank(1, at_least=True),))
 def _l2_normalize(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     if op.options.integer(0, "<b"):
         raise RefusedOperator("a fused activation is not supported")
@@ -172,11 +173,13 @@ _ELEMENT_WISE = {
 """ONNX operators of element-wise operators, by number of operands."""
 for _operands, _table in _ELEMENT_WISE.items():
     for _code, _kind in pairs(_table).items():
-        lowers("x " * _operands + "~0", _code)(partial(_element_wise, _kind))
-lowers("x* ~0", "ADD_N")(partial(_element_wise, "Sum"))
-lowers("x", "ZEROS_LIKE")(lambda t, op, x: t.set_shape(op.outputs[0], x, np.zeros(x, t.tensor(op.outputs[0]).dtype)))
-lowers("x a1", "ARG_MAX")(partial(_arg, "ArgMax"))
-lowers("x a1", "ARG_MIN")(partial(_arg, "ArgMin"))
+        lowers(_code, inputs=(TENSOR,) * _operands, broadcast=0)(partial(_element_wise, _kind))
+lowers("ADD_N", inputs=(Rank(many=True),), broadcast=0)(partial(_element_wise, "Sum"))
+lowers("ZEROS_LIKE", inputs=(TENSOR,))(
+    lambda t, op, x: t.set_shape(op.outputs[0], x, np.zeros(x, t.tensor(op.outputs[0]).dtype))
+)
+lowers("ARG_MAX", inputs=(TENSOR, Axes(1)))(partial(_arg, "ArgMax"))
+lowers("ARG_MIN", inputs=(TENSOR, Axes(1)))(partial(_arg, "ArgMin"))
 
 
 # ---- on the axes of the file --------------------------------------------------------------------
@@ -186,13 +189,13 @@ def _give(t: Translation, index: int, shape: Shape, kind: str, *inputs: str, **a
     t.ordered_result(index, lambda name: t.emit(kind, inputs, name, **attributes))
 
 
-@lowers("x x1+", "GATHER_ND")
+@lowers("GATHER_ND", inputs=(TENSOR, Rank(1, at_least=True)))
 def _gather_nd(t: Translation, op: TfliteOperator, shape: Shape, places: Shape) -> None:
     inputs = t.ordered(op.inputs[0]), t.positions(op.inputs[1])
     _give(t, op.outputs[0], (*places[:-1], *shape[places[-1] :]), "GatherND", *inputs)
 
 
-@lowers("x x i", "SCATTER_ND")
+@lowers("SCATTER_ND", inputs=(TENSOR, TENSOR, Ints()))
 def _scatter_nd(t: Translation, op: TfliteOperator, _: Shape, _updates: Shape, shape: list[int]) -> None:
     """Add updates to zeros; positions that repeat are added up."""
     updates = t.tensor(op.inputs[1])
@@ -202,20 +205,20 @@ def _scatter_nd(t: Translation, op: TfliteOperator, _: Shape, _updates: Shape, s
     _give(t, op.outputs[0], tuple(shape), "ScatterND", *inputs, reduction="add")
 
 
-@lowers("x x1+", "EMBEDDING_LOOKUP")
+@lowers("EMBEDDING_LOOKUP", inputs=(TENSOR, Rank(1, at_least=True)))
 def _embedding_lookup(t: Translation, op: TfliteOperator, places: Shape, shape: Shape) -> None:
     inputs = t.ordered(op.inputs[1]), t.positions(op.inputs[0])
     _give(t, op.outputs[0], (*places, *shape[1:]), "Gather", *inputs, axis=0)
 
 
-@lowers("x i1 v1 v1 @0^", "ONE_HOT")
+@lowers("ONE_HOT", inputs=(TENSOR, Ints(1), NUMBER, NUMBER), axis_options=(0,), adds_axis=True)
 def _one_hot(t: Translation, op: TfliteOperator, shape: Shape, depth: int, on: np.ndarray, off: np.ndarray) -> None:
     axis = op.options.integer(0, default=-1) % (len(shape) + 1)
     inputs = t.positions(op.inputs[0]), t.array([depth]), t.array([off, on], on.dtype.type)
     _give(t, op.outputs[0], (*shape[:axis], depth, *shape[axis:]), "OneHot", *inputs, axis=axis)
 
 
-@lowers("x1+ i1 >2", "TOPK_V2")
+@lowers("TOPK_V2", inputs=(Rank(1, at_least=True), Ints(1)), results=2)
 def _top_k(t: Translation, op: TfliteOperator, shape: Shape, count: int) -> None:
     values, found = t.add_two("TopK", t.ordered(op.inputs[0]), t.array([count]), axis=len(shape) - 1)
     result = (*shape[:-1], count)
@@ -223,8 +226,8 @@ def _top_k(t: Translation, op: TfliteOperator, shape: Shape, count: int) -> None
     _give(t, op.outputs[1], result, "Cast", found, to=onnx_type(t.tensor(op.outputs[1])))
 
 
-@lowers("x2 x1 i1 v1 v1 >2", "NON_MAX_SUPPRESSION_V4")
-@lowers("x2 x1 i1 v1 v1 v1 >3", "NON_MAX_SUPPRESSION_V5")
+@lowers("NON_MAX_SUPPRESSION_V4", inputs=(Rank(2), Rank(1), Ints(1), NUMBER, NUMBER), results=2)
+@lowers("NON_MAX_SUPPRESSION_V5", inputs=(Rank(2), Rank(1), Ints(1), NUMBER, NUMBER, NUMBER), results=3)
 def _non_max_suppression(
     t: Translation, op: TfliteOperator, form: Shape, _scores: Shape, most: int, *limits: np.ndarray
 ) -> None:
@@ -247,7 +250,7 @@ def _non_max_suppression(
     _give(t, op.outputs[-1], (), "Identity", count)
 
 
-@lowers("x x1 @0 @1", "REVERSE_SEQUENCE")
+@lowers("REVERSE_SEQUENCE", inputs=(TENSOR, Rank(1)), axis_options=(0, 1))
 def _reverse_sequence(t: Translation, op: TfliteOperator, shape: Shape, _: Shape) -> None:
     time, batch = op.options.integer(0), op.options.integer(1)
     order = [batch, time, *(axis for axis in range(len(shape)) if axis not in (batch, time))]
@@ -256,7 +259,7 @@ def _reverse_sequence(t: Translation, op: TfliteOperator, shape: Shape, _: Shape
     _give(t, op.outputs[0], shape, "Transpose", reverse, perm=np.argsort(order).tolist())
 
 
-@lowers("x a", "REDUCE_ANY", "REDUCE_ALL")
+@lowers("REDUCE_ANY", "REDUCE_ALL", inputs=(TENSOR, Axes()))
 def _truth(t: Translation, op: TfliteOperator, shape: Shape, axes: list[int]) -> None:
     axes, kept = sorted({axis % len(shape) for axis in axes}), op.options.flag(0)
     t.expect_shape(op.outputs[0], [1 if n in axes else size for n, size in enumerate(shape) if kept or n not in axes])
@@ -273,7 +276,7 @@ def _block_ends(shape: Shape, block: list[int], amounts: list[int]) -> np.ndarra
     return np.array(amounts, np.int64).reshape(-1, 2)
 
 
-@lowers("x i i", "SPACE_TO_BATCH_ND")
+@lowers("SPACE_TO_BATCH_ND", inputs=(TENSOR, Ints(), Ints()))
 def _space_to_batch(t: Translation, op: TfliteOperator, shape: Shape, block: list[int], pads: list[int]) -> None:
     """Translate SPACE_TO_BATCH_ND: the elements of a block become samples."""
     amounts = _block_ends(shape, block, pads)
@@ -292,7 +295,7 @@ def _space_to_batch(t: Translation, op: TfliteOperator, shape: Shape, block: lis
     return _give(t, op.outputs[0], result, "Reshape", x, t.array(result))
 
 
-@lowers("x i i", "BATCH_TO_SPACE_ND")
+@lowers("BATCH_TO_SPACE_ND", inputs=(TENSOR, Ints(), Ints()))
 def _batch_to_space(t: Translation, op: TfliteOperator, shape: Shape, block: list[int], crops: list[int]) -> None:
     amounts = _block_ends(shape, block, crops)
     count, rest, x = len(block), shape[1 + len(block) :], t.ordered(op.inputs[0])
@@ -310,7 +313,7 @@ def _batch_to_space(t: Translation, op: TfliteOperator, shape: Shape, block: lis
 
 
 # ---- five axes, spectra -------------------------------------------------------------------------
-@lowers("x5 x5 x?", "CONV_3D")
+@lowers("CONV_3D", inputs=(Rank(5), Rank(5), Rank(optional=True)))
 def _conv_3d(t: Translation, op: TfliteOperator, shape: Shape, form: Shape, *_) -> None:
     if 0 in form or shape[4] % form[3] or t.tensor(op.inputs[0]).dtype.kind != "f":
         raise RefusedOperator(f"its weights {form} do not fit an input of {shape}, or it is quantized")
@@ -325,7 +328,7 @@ def _conv_3d(t: Translation, op: TfliteOperator, shape: Shape, form: Shape, *_) 
     _give(t, op.outputs[0], (shape[0], *sizes, form[4]), "Transpose", t.add("Conv", *inputs, **windows), perm=(0, 2, 3, 4, 1))
 
 
-@lowers("x2+ i2", "RFFT2D")
+@lowers("RFFT2D", inputs=(Rank(2, at_least=True), Ints(2)))
 def _rfft_2d(t: Translation, op: TfliteOperator, shape: Shape, lengths: list[int]) -> None:
     """Translate RFFT2D; complex numbers have an axis of two at the end."""
     rank = len(shape)
@@ -337,7 +340,7 @@ def _rfft_2d(t: Translation, op: TfliteOperator, shape: Shape, lengths: list[int
     t.bind(op.outputs[0], t.add("DFT", x, "", t.array(rank - 2)) if lengths[0] > 1 else x)
 
 
-@lowers("x", "COMPLEX_ABS", "REAL", "IMAG")
+@lowers("COMPLEX_ABS", "REAL", "IMAG", inputs=(TENSOR,))
 def _complex_part(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     x = t.real(op.inputs[0])
     if op.code == "COMPLEX_ABS":

@@ -7,6 +7,7 @@ import numpy as np
 from onnx import TensorProto
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
+from n2d2py.frontend.tflite.signatures import Rank
 from n2d2py.frontend.tflite.translation import Translation, lowers
 from n2d2py.graph.shapes import Shape
 
@@ -35,7 +36,7 @@ def _read_options(op: TfliteOperator) -> dict[str, Any]:
     return options
 
 
-@lowers("x3 x3 x2 >4", "custom TFLite_Detection_PostProcess")
+@lowers("custom TFLite_Detection_PostProcess", inputs=(Rank(3), Rank(3), Rank(2)), results=4)
 def _detections(t: Translation, op: TfliteOperator, encoded: Shape, scored: Shape, anchored: Shape) -> None:
     """Add boxes (1, M, 4) as y, x, y, x, classes (1, M), scores (1, M) and their number (1), padded with zeros."""
     options = _read_options(op)

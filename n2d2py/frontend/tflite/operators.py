@@ -13,7 +13,8 @@ from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteT
 from n2d2py.frontend.tflite.known_values import strided_index
 from n2d2py.frontend.tflite.lowering import find_windows, layer, slice_axis, slices
 from n2d2py.frontend.tflite.schema import LIMITS, REFLECT, SAME, VALID, pairs
-from n2d2py.frontend.tflite.translation import Limits, Translation, graph_axis, lowers, read_input
+from n2d2py.frontend.tflite.signatures import TENSOR, UNREAD, Axes, Input, Ints, Number, Rank
+from n2d2py.frontend.tflite.translation import Limits, Translation, graph_axis, lowers
 from n2d2py.graph.shapes import Shape
 
 
@@ -57,7 +58,7 @@ def _weights(t: Translation, op: TfliteOperator, axis: int = 0) -> TfliteTensor:
     return weights
 
 
-@lowers("x4 x4 x?", "CONV_2D", "DEPTHWISE_CONV_2D")
+@lowers("CONV_2D", "DEPTHWISE_CONV_2D", inputs=(Rank(4), Rank(4), Rank(optional=True)))
 def _conv(t: Translation, op: TfliteOperator, shape: Shape, *_) -> None:
     depthwise = op.code == "DEPTHWISE_CONV_2D"
     weights = _weights(t, op, 3 if depthwise else 0)
@@ -74,13 +75,13 @@ def _conv(t: Translation, op: TfliteOperator, shape: Shape, *_) -> None:
     layer(t, op, "Conv", inputs, result, op.fused_limits(3 + after), **windows)
 
 
-@lowers(". x4 x4 x?", "TRANSPOSE_CONV")
+@lowers("TRANSPOSE_CONV", inputs=(UNREAD, Rank(4), Rank(4), Rank(optional=True)))
 def _transposed_conv(t: Translation, op: TfliteOperator, *_) -> None:
     moved = replace(op, inputs=(op.inputs[2], op.inputs[1], *op.inputs[3:]))
     _add_transposed_conv(t, moved, op.options.integer(0, "<b"), _pair(op, 2), op.fused_limits(3))
 
 
-@lowers("x4 x4 x?", "custom Convolution2DTransposeBias")
+@lowers("custom Convolution2DTransposeBias", inputs=(Rank(4), Rank(4), Rank(optional=True)))
 def _mediapipe_conv(t: Translation, op: TfliteOperator, *_) -> None:
     """Translate MediaPipe's transposed convolution: options padding (1: SAME, 2: VALID), stride (horizontal, vertical)."""
     if len(op.custom_options) < 12:
@@ -107,7 +108,7 @@ def _add_transposed_conv(t: Translation, op: TfliteOperator, padding: int, strid
     layer(t, op, "ConvTranspose", inputs, None, limits, **windows)
 
 
-@lowers("x x2 x?", "FULLY_CONNECTED")
+@lowers("FULLY_CONNECTED", inputs=(TENSOR, Rank(2), Rank(optional=True)))
 def _fully_connected(t: Translation, op: TfliteOperator, *_) -> None:
     source, weights = t.tensor(op.inputs[0]), _weights(t, op)
     if op.options.integer(1, "<b"):
@@ -132,7 +133,7 @@ def _fully_connected(t: Translation, op: TfliteOperator, *_) -> None:
     layer(t, op, kind, inputs, declared, limits, ends[1], **attributes)
 
 
-@lowers("x4", "AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")
+@lowers("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D", inputs=(Rank(4),))
 def _pool(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     kernel, stride = _pair(op, 4), _pair(op, 2)
     sizes, pads = find_windows(op.options.integer(0, "<b"), shape[1:3], kernel, stride, (1, 1))
@@ -150,14 +151,14 @@ def _function(kind: str, t: Translation, op: TfliteOperator, shape: Shape, limit
     layer(t, op, kind, [t.real(op.inputs[0])], shape, limits, **attributes)
 
 
-@lowers("x", "RSQRT")
+@lowers("RSQRT", inputs=(TENSOR,))
 def _rsqrt(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     t.expect_shape(op.outputs[0], shape)
     name = t.real(op.inputs[0])
     t.result(op.outputs[0], lambda output: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{output}_root"))], output))
 
 
-@lowers("x4", "LOCAL_RESPONSE_NORMALIZATION")
+@lowers("LOCAL_RESPONSE_NORMALIZATION", inputs=(Rank(4),))
 def _response_norm(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     """Translate LOCAL_RESPONSE_NORMALIZATION; ONNX divides alpha by the number of channels."""
     size = 2 * op.options.integer(0) + 1
@@ -165,7 +166,7 @@ def _response_norm(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     layer(t, op, "LRN", [t.real(op.inputs[0])], shape, size=size, bias=bias, alpha=alpha * size, beta=beta)
 
 
-@lowers("x x", "PRELU")
+@lowers("PRELU", inputs=(TENSOR, TENSOR))
 def _prelu(t: Translation, op: TfliteOperator, shape: Shape, _: Shape) -> None:
     slopes, rank = t.tensor(op.inputs[1]), len(shape)
     # ONNX broadcasts slopes to the input: without the axis of the batch
@@ -190,7 +191,7 @@ def _prelu(t: Translation, op: TfliteOperator, shape: Shape, _: Shape) -> None:
     layer(t, op, "Add", [t.in_grid(op.outputs[0], term) for term in (above, below)], shape)
 
 
-@lowers("x1+", "SOFTMAX", "LOG_SOFTMAX")
+@lowers("SOFTMAX", "LOG_SOFTMAX", inputs=(Rank(1, at_least=True),))
 def _softmax(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     name, beta = t.real(op.inputs[0]), op.options.real(0)
     if op.code == "SOFTMAX" and beta != 1:
@@ -203,7 +204,7 @@ def _softmax(t: Translation, op: TfliteOperator, shape: Shape) -> None:
 
 
 # ---- moves --------------------------------------------------------------------------------------
-@lowers("x .?", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+@lowers("RESHAPE", "SQUEEZE", "EXPAND_DIMS", inputs=(TENSOR, Input(optional=True)))
 def _reshape(t: Translation, op: TfliteOperator, *_) -> None:
     """Translate RESHAPE, SQUEEZE and EXPAND_DIMS, from the declared shape of the result, or from that which a RESHAPE gives."""
     source = t.tensor(op.inputs[0])
@@ -223,12 +224,12 @@ def _open_shape(t: Translation, op: TfliteOperator, shape: Shape) -> Sequence[in
         return (*shape[:1], 1, *shape[1:]) if len(declared) > len(shape) else (*shape[:1], *shape[2:])
     if op.code != "RESHAPE" or len(op.inputs) < 2:
         return declared
-    sizes = read_input(t.tensor(op.inputs[1]), "i")
+    sizes = Ints().read(t.tensor(op.inputs[1]), len(shape))
     rest = prod(size for size in sizes if size != -1)
     return [prod(shape) // max(rest, 1) if size == -1 else size for size in sizes]
 
 
-@lowers("x* @0", "CONCATENATION")
+@lowers("CONCATENATION", inputs=(Rank(many=True),), axis_options=(0,))
 def _concatenation(t: Translation, op: TfliteOperator, *shapes: Shape) -> None:
     rank, axis = len(shapes[0]), op.options.integer(0) % len(shapes[0])
     size = sum(shape[axis] for shape in shapes if len(shape) == rank)
@@ -237,7 +238,7 @@ def _concatenation(t: Translation, op: TfliteOperator, *shapes: Shape) -> None:
     layer(t, op, "Concat", list(map(t.real, op.inputs)), None, op.fused_limits(1), axis=graph_axis(axis, rank))
 
 
-@lowers("x i2r v1?", "PAD", "PADV2", "MIRROR_PAD")
+@lowers("PAD", "PADV2", "MIRROR_PAD", inputs=(TENSOR, Ints(per_axis=2), Number(1, optional=True)))
 def _pad(t: Translation, op: TfliteOperator, shape: Shape, pads: list[int], *_) -> None:
     amounts = np.array(pads, np.int64).reshape(len(shape), 2)
     if amounts.min(initial=0) < 0:
@@ -268,7 +269,7 @@ def _reduction(kind: str, t: Translation, op: TfliteOperator, shape: Shape, axes
     layer(t, op, kind, [t.real(op.inputs[0]), t.constant("axes", places)], declared, made=full, keepdims=1)
 
 
-@lowers("x4 i2", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
+@lowers("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", inputs=(Rank(4), Ints(2)))
 def _resize(t: Translation, op: TfliteOperator, shape: Shape, sizes: list[int]) -> None:
     linear = op.code == "RESIZE_BILINEAR"
     aligned, centred = (op.options.flag(slot) for slot in ((2, 3) if linear else (0, 1)))
@@ -282,13 +283,13 @@ def _resize(t: Translation, op: TfliteOperator, shape: Shape, sizes: list[int]) 
     layer(t, op, "Resize", inputs, (shape[0], *sizes, shape[3]), None, **attributes)
 
 
-@lowers("x ar", "TRANSPOSE")
+@lowers("TRANSPOSE", inputs=(TENSOR, Axes(per_axis=1)))
 def _transpose(t: Translation, op: TfliteOperator, shape: Shape, order: list[int]) -> None:
     perm = [graph_axis(order[axis], 4) for axis in (0, 3, 1, 2)] if len(shape) == 4 else order
     layer(t, op, "Transpose", [t.real(op.inputs[0])], [shape[axis] for axis in order], perm=perm)
 
 
-@lowers("x ir ir", "SLICE")
+@lowers("SLICE", inputs=(TENSOR, *2 * (Ints(per_axis=1),)))
 def _slice(t: Translation, op: TfliteOperator, shape: Shape, begins: list[int], sizes: list[int]) -> None:
     ends = [n if size == -1 else begin + size for begin, size, n in zip(begins, sizes, shape, strict=True)]
     if any(not 0 <= begin <= end <= n for begin, end, n in zip(begins, ends, shape, strict=True)):
@@ -296,8 +297,8 @@ def _slice(t: Translation, op: TfliteOperator, shape: Shape, begins: list[int], 
     slices(t, op, list(map(slice, begins, ends)))
 
 
-@lowers("a1 x >*", "SPLIT")
-@lowers("x . a1 >*", "SPLIT_V")
+@lowers("SPLIT", inputs=(Axes(1), TENSOR), results=None)
+@lowers("SPLIT_V", inputs=(TENSOR, UNREAD, Axes(1)), results=None)
 def _split(t: Translation, op: TfliteOperator, *operands: Any) -> None:
     by_sizes = op.code == "SPLIT_V"
     (shape, axis), source = (operands, op.inputs[0]) if by_sizes else (operands[::-1], op.inputs[1])
@@ -310,7 +311,7 @@ def _split(t: Translation, op: TfliteOperator, *operands: Any) -> None:
         raise RefusedOperator(f"its parts take {begin} of {shape[place]}")
 
 
-@lowers("x4", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
+@lowers("SPACE_TO_DEPTH", "DEPTH_TO_SPACE", inputs=(Rank(4),))
 def _space_to_depth(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     """Translate with TFLite's channel order, which is also ONNX's: block position before channel (DCR)."""
     block = op.options.integer(0)
@@ -323,7 +324,7 @@ def _space_to_depth(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     return layer(t, op, "DepthToSpace", [t.real(op.inputs[0])], result, blocksize=block, mode="DCR")
 
 
-@lowers("x", "QUANTIZE", "DEQUANTIZE", "DENSIFY")
+@lowers("QUANTIZE", "DEQUANTIZE", "DENSIFY", inputs=(TENSOR,))
 def _convert(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     """Translate QUANTIZE, DEQUANTIZE and DENSIFY: the input's real values, in the type of the result."""
     source = t.tensor(op.inputs[0])
@@ -335,17 +336,21 @@ def _convert(t: Translation, op: TfliteOperator, shape: Shape) -> None:
     return t.alias(op.outputs[0], op.inputs[0])
 
 
-lowers("x ir ir ir", "STRIDED_SLICE")(lambda t, op, _, *bounds: slices(t, op, strided_index(op, *bounds)))
-lowers(".", "READ_VARIABLE")(lambda t, op: t.variables.read(op.outputs[0], op.inputs[0]))
-lowers(". x >0", "ASSIGN_VARIABLE")(lambda t, op, _: t.variables.assign(*op.inputs))
-lowers("", "VAR_HANDLE", "CALL_ONCE")(lambda t, op: None)  # `TfliteFile` has their content
+lowers("STRIDED_SLICE", inputs=(TENSOR, *3 * (Ints(per_axis=1),)))(
+    lambda t, op, _, *bounds: slices(t, op, strided_index(op, *bounds))
+)
+lowers("READ_VARIABLE", inputs=(UNREAD,))(lambda t, op: t.variables.read(op.outputs[0], op.inputs[0]))
+lowers("ASSIGN_VARIABLE", inputs=(UNREAD, TENSOR), results=0)(lambda t, op, _: t.variables.assign(*op.inputs))
+lowers("VAR_HANDLE", "CALL_ONCE")(lambda t, op: None)  # `TfliteFile` has their content
 
 # Element-wise functions that keep quantized types, and reductions.
-lowers("x", "LEAKY_RELU")(lambda t, op, shape: _function("LeakyRelu", t, op, shape, alpha=op.options.real(0)))
-lowers("x", "GELU")(lambda t, op, x: _function("Gelu", t, op, x, approximate="tanh" if op.options.flag(0) else "none"))
+lowers("LEAKY_RELU", inputs=(TENSOR,))(lambda t, op, shape: _function("LeakyRelu", t, op, shape, alpha=op.options.real(0)))
+lowers("GELU", inputs=(TENSOR,))(
+    lambda t, op, x: _function("Gelu", t, op, x, approximate="tanh" if op.options.flag(0) else "none")
+)
 for _code, _limits in LIMITS.items():
-    lowers("x", _code)(partial(_function, "Identity", limits=_limits))
+    lowers(_code, inputs=(TENSOR,))(partial(_function, "Identity", limits=_limits))
 for _code, _kind in pairs("LOGISTIC=Sigmoid TANH=Tanh HARD_SWISH=HardSwish ABS=Abs EXP=Exp SQRT=Sqrt LOG=Log").items():
-    lowers("x", _code)(partial(_function, _kind))
+    lowers(_code, inputs=(TENSOR,))(partial(_function, _kind))
 for _code, _kind in pairs("SUM=Sum MEAN=Mean REDUCE_MAX=Max REDUCE_MIN=Min REDUCE_PROD=Prod").items():
-    lowers("x a", _code)(partial(_reduction, f"Reduce{_kind}"))
+    lowers(_code, inputs=(TENSOR, Axes()))(partial(_reduction, f"Reduce{_kind}"))

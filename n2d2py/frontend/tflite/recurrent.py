@@ -9,6 +9,7 @@ import numpy as np
 from n2d2py.contracts.onnx.nodes import CELL_LIMIT
 from n2d2py.frontend.tflite.cells import RECURRENT_LOOP
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
+from n2d2py.frontend.tflite.signatures import UNREAD, Input, Rank
 from n2d2py.frontend.tflite.translation import Translation, lowers
 from n2d2py.graph.shapes import Shape
 
@@ -126,7 +127,7 @@ def _rnn(t: Translation, op: TfliteOperator, major: bool, direction: str = "forw
     return _recurrent_layer(t, op, "RNN", constants, op.inputs[4:5], major, **attributes)
 
 
-@lowers("", RECURRENT_LOOP)
+@lowers(RECURRENT_LOOP)
 def _loop(t: Translation, op: TfliteOperator) -> None:
     """Add all steps of a loop: inputs x (steps, batch, size) and the initial states, results all h and the last c."""
     cell, output, rest = op.cell, op.outputs[0], op.outputs[1:]
@@ -196,7 +197,12 @@ def _declare_states(t: Translation, op: TfliteOperator, output: int, states: lis
     t.result(output, lambda name: t.emit(kind, names, name, **attributes))
 
 
-@lowers("x2 x2 x2 x1 .", "RNN")
+_RNN = (Rank(2), Rank(2), Rank(1), UNREAD)
+"""Weights of the inputs and of the state, biases, and the state of a cell."""
+_OPTIONAL = (Input(optional=True),)
+
+
+@lowers("RNN", inputs=(Rank(2), *_RNN))
 def _rnn_step(t: Translation, op: TfliteOperator, *_) -> None:
     """Add one step of an RNN. Inputs: x (batch, size); weights; recurrent weights; biases; states, kept between calls."""
     x, weights, recurrent, bias, state = op.inputs
@@ -212,7 +218,7 @@ def _rnn_step(t: Translation, op: TfliteOperator, *_) -> None:
     t.result(op.outputs[0], lambda output: t.emit("Identity", [result], output))
 
 
-@lowers("x2 x2 x2 x1? .", "SVDF")
+@lowers("SVDF", inputs=(Rank(2), Rank(2), Rank(2), Rank(1, optional=True), UNREAD))
 def _svdf(t: Translation, op: TfliteOperator, shape: Shape, form: Shape, memory: Shape, *_) -> None:
     """Add an SVDF layer. Inputs: x (1, inputs); weights (F, inputs), (F, steps); biases (F / rank); last steps.
 
@@ -255,9 +261,13 @@ def _svdf(t: Translation, op: TfliteOperator, shape: Shape, form: Shape, memory:
 
 
 _BOTH_LSTM = ((*range(1, 18), 35, 36), (*range(18, 35), 37, 38), 39, 40)
-lowers(f"x3{' .?' * 17} . .{' .?' * 4}", "UNIDIRECTIONAL_SEQUENCE_LSTM")(partial(_sequence, _lstm, (3, False)))
-_TWO_LSTM = f"x3{' .?' * 34} . . . .{' .?' * 9} >*"
-lowers(_TWO_LSTM, "BIDIRECTIONAL_SEQUENCE_LSTM")(partial(_bidirectional, _lstm, _BOTH_LSTM, (4, True), 3))
-lowers("x3 x2 x2 x1 .", "UNIDIRECTIONAL_SEQUENCE_RNN")(partial(_sequence, _rnn, (0, False)))
-_TWO_RNN = f"x3{' x2 x2 x1 .' * 2}{' .?' * 3} >*"
-lowers(_TWO_RNN, "BIDIRECTIONAL_SEQUENCE_RNN")(partial(_bidirectional, _rnn, (range(1, 5), range(5, 9), 0, 9), (0, False), 2))
+lowers("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs=(Rank(3), *17 * _OPTIONAL, UNREAD, UNREAD, *4 * _OPTIONAL))(
+    partial(_sequence, _lstm, (3, False))
+)
+lowers("BIDIRECTIONAL_SEQUENCE_LSTM", inputs=(Rank(3), *34 * _OPTIONAL, *4 * (UNREAD,), *9 * _OPTIONAL), results=None)(
+    partial(_bidirectional, _lstm, _BOTH_LSTM, (4, True), 3)
+)
+lowers("UNIDIRECTIONAL_SEQUENCE_RNN", inputs=(Rank(3), *_RNN))(partial(_sequence, _rnn, (0, False)))
+lowers("BIDIRECTIONAL_SEQUENCE_RNN", inputs=(Rank(3), *2 * _RNN, *3 * _OPTIONAL), results=None)(
+    partial(_bidirectional, _rnn, (range(1, 5), range(5, 9), 0, 9), (0, False), 2)
+)

@@ -6,7 +6,6 @@ its consumers read. Tensors of four axes are N, C, H, W in the graph; all others
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from math import prod
 from typing import Any
 
@@ -19,6 +18,7 @@ from n2d2py.contracts.onnx.nodes import ROUNDING
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.frontend.onnx.cut import propose_outputs
 from n2d2py.frontend.tflite.file import COMPILED, RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
+from n2d2py.frontend.tflite.signatures import Input, Signature
 from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, TWICE_UINT8, UINT8
 from n2d2py.graph.shapes import Shape
 from n2d2py.naming import FreshNames
@@ -527,70 +527,16 @@ LOWERINGS: Registry[Callable[..., None]] = Registry("the translation of", *_MODU
 """Translations by name of the operator, "custom NAME" for custom operators."""
 
 
-def lowers(signature: str, *names: str) -> Callable[[Callable], Callable]:
-    """Return a decorator that registers a translation of operators that fit a signature.
-
-    The words of a signature are inputs in order, and facts. An input is `x`: a tensor of any rank, of rank 4 (`x4`), at least 1
-    (`x1+`) or that of the first one (`x=`); `i`: constant integers; `a`: constant axes of the first `x`; `v`: a constant number; `.`:
-    not examined. Integers are any number, one for each axis of the first `x` (`ir`), two (`i2r`), or that many in all (`i2`).
-    `?`: optional; `*`: one or more. `>2`: two results, `>*`: one or more, else one. `@0`: option 0 is an axis of the first `x`, or of
-    a tensor with one more axis (`@0^`). `~2`: all axes but the last 2 broadcast.
-
-    The translation gets the shape of each `x`, the integers of `i` and `a` (of size 1: the integer), the array of `v`.
-    """
-    words = signature.split()
+def lowers(*names: str, inputs: Sequence[Input] | None = None, **facts: Any) -> Callable[[Callable], Callable]:
+    """Return a decorator that registers a lowering of operators that fit `Signature(inputs, **facts)`; without inputs nothing is
+    checked. The lowering gets the Translation, the operator, and what the signature reads."""
+    signature = None if inputs is None else Signature(inputs, **facts)
 
     def add(function: Callable) -> Callable:
-        LOWERINGS.declare(*names)(lambda t, op: function(t, op, *(_read_inputs(t, op, words) if words else ())))
+        LOWERINGS.declare(*names)(lambda t, op: function(t, op, *(signature.read(op, t.tensor) if signature else ())))
         return function
 
     return add
-
-
-def _match_inputs(op: TfliteOperator, words: Sequence[str]) -> list[tuple[str, int]]:
-    """Return (word of the signature, tensor) of each examined input. Raise RefusedOperator for a wrong number of tensors."""
-    forms = [word for word in words if word[0] in ".xiav"]
-    if forms[-1][-1] == "*":
-        forms += forms[-1:] * (len(op.inputs) - len(forms))
-    needed = [place for place, form in enumerate(forms) if form[-1] != "?"]
-    results = next((word[1:] for word in words if word[0] == ">"), "1").replace("*", str(max(1, len(op.outputs))))
-    if results != str(len(op.outputs)) or not needed[-1] < len(op.inputs) <= len(forms):
-        raise RefusedOperator(f"it has {len(op.inputs)} inputs and {len(op.outputs)} outputs")
-    if any(op.inputs[place] < 0 for place in needed):
-        raise RefusedOperator("a required input is missing")
-    return [(form.rstrip("?*"), index) for form, index in zip(forms, op.inputs, strict=False) if form[0] != "." and index >= 0]
-
-
-def _read_inputs(t: Translation, op: TfliteOperator, words: Sequence[str]) -> list[Any]:
-    """Return the examined inputs of an operator. Raise RefusedOperator if its tensors or options do not fit the signature."""
-    inputs = _match_inputs(op, words)
-    shapes = [t.tensor(index).shape for form, index in inputs if form[0] == "x"]
-    rank = len(shapes[0]) if shapes else 0
-    for word in words:
-        if word[0] == "@":
-            axis, limit = op.options.integer(int(word[1])), rank + word.endswith("^")
-            if not -limit <= axis < limit:
-                raise RefusedOperator(f"its axis {axis} is outside rank {limit}")
-        elif word[0] == "~":
-            sizes = zip_longest(*(shape[: len(shape) - int(word[1])][::-1] for shape in shapes), fillvalue=1)
-            if any(len({*each} - {1}) > 1 for each in sizes):
-                raise RefusedOperator(f"its inputs {' and '.join(map(str, shapes))} cannot be broadcast")
-    return [read_input(t.tensor(index), form[0], form[1:], rank) for form, index in inputs]
-
-
-def read_input(tensor: TfliteTensor, kind: str, size: str = "", rank: int = 0) -> Any:
-    """Return an input of a kind and a size. Raise RefusedOperator if it is another one; `rank`: of the first tensor."""
-    what, values = f"its input '{tensor.name}'", tensor.shape if kind == "x" else tensor.constant().reshape(-1).tolist()
-    if kind != "x" and tensor.dtype.kind not in ("iuf" if kind == "v" else "iu"):
-        raise RefusedOperator(f"{what} has the unsupported type {tensor.dtype.name}")
-    wanted = {"": len(values), "=": rank, "r": rank, "2r": 2 * rank}.get(size)
-    wanted = int(size.rstrip("+")) if wanted is None else wanted
-    if len(values) < wanted or (len(values) > wanted and size[-1:] != "+"):
-        unit = "axes" if kind == "x" else "values"
-        raise RefusedOperator(f"{what} has {len(values)} {unit}, not {wanted}{' or more' * size.endswith('+')}")
-    if kind == "a" and (wrong := [axis for axis in values if not -rank <= axis < rank]):
-        raise RefusedOperator(f"{what} has the axis {wrong[0]}, which is outside rank {rank}")
-    return tensor.constant().reshape(()) if kind == "v" else values[0] if kind in "ia" and size == "1" else values
 
 
 def _order_matters(shape: Sequence[int]) -> bool:

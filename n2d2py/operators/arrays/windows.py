@@ -117,6 +117,7 @@ class Pool3D(Windows3D):
     counted: Triple | None = None
     order: int = 2
     column_major: bool = False
+    slots: tuple[int, ...] = (0,)
     result: str = ""
 
     def operand_dims(self) -> tuple[Shape, ...]:
