@@ -26,7 +26,7 @@ def _number_condition(true: Sequence[bool]) -> str:
 def isa_header(header: str, chosen: Sequence[InstructionSet] | None = None) -> str:
     """Return the text of a header of ISA_HEADERS for the `chosen` sets, by default all."""
     sets = isa.instruction_sets() if chosen is None else chosen
-    macros = {base.macro: [base in (row, *isa.extended(row)) for row in sets] for base in isa.instruction_sets()}
+    macros = {base.macro: [row.name in {base.name, *isa.extending(base)} for row in sets] for base in isa.instruction_sets()}
     macros = {name: true for name, true in macros.items() if any(true)} | {
         "N2D2_PANELS": [isa.reads_panels(row) for row in sets],
         "N2D2_FLOAT_VECTORS": [isa.FLOATS in row.has for row in sets],
@@ -78,8 +78,8 @@ def _text(header: str, kernels: Path, sets: Sequence[InstructionSet] | None = No
 
 
 @cache
-def _active(text: str, marks: frozenset[str]) -> str:
-    """Return the header of an instruction set without the parts for operators that are not in `marks`."""
+def _active(text: str, marks: frozenset[str]) -> tuple[str, list[str]]:
+    """Return the header of an instruction set without the parts for operators that are not in `marks`, and its includes."""
     lines, depth = [], 0
     for line in text.splitlines():
         part = _PART.match(line)
@@ -87,7 +87,8 @@ def _active(text: str, marks: frozenset[str]) -> str:
             depth += line.startswith("#if") - line.startswith("#endif")
         else:
             lines.append(line)
-    return "\n".join(lines)
+    active = "\n".join(lines)
+    return active, _INCLUDE.findall(active)
 
 
 def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> list[str]:
@@ -95,12 +96,11 @@ def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> l
 
     Of the header of an instruction set, only the parts for `marks` count (`kernels/n2d2/bindings.hpp`).
     """
-    text = _active(text, marks)
-    includes = _INCLUDE.findall(text)
+    text, includes = _active(text, marks)
     if header.startswith("plugins/"):
         source = _source(header, kernels)
         siblings = [name for name in _BESIDE.findall(text) if (source.parent / name).is_file()]
-        includes += [f"{header.rpartition('/')[0]}/{name}" for name in siblings]
+        return includes + [f"{header.rpartition('/')[0]}/{name}" for name in siblings]
     return includes
 
 
