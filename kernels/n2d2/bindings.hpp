@@ -1,10 +1,14 @@
 // Kernels of the instruction set in use.
 //
-// The header of an operator declares the portable kernel, defines N2D2_BIND_<OPERATOR>, and includes this file, which has no include
-// guard. The header of the instruction set undefines the macro and specializes the operator for `Native`. Without a specialization,
-// the portable kernel is used. docs/explanation/instruction_sets.md has the rules.
+// The header of an operator declares the portable kernel and includes this file, which has no include guard, with N2D2_BIND_<OPERATOR>
+// defined. The header of the instruction set specializes the operator for `Native`. Without a specialization, the portable kernel is
+// used. docs/explanation/instruction_sets.md has the rules.
 //
 // Written by `python docs/site/generate.py` from the table in n2d2py/contracts/cpp/isa.py.
+#if defined(N2D2_BINDING)
+#error "n2d2: an operator includes the operators that its kernels use before it binds them"
+#endif
+#define N2D2_BINDING
 #if N2D2_AMX
 #include "n2d2/isa/amx.hpp"
 #elif N2D2_AVX512VNNI
@@ -36,3 +40,4 @@
 #elif N2D2_RVM
 #include "n2d2/isa/rvm.hpp"
 #endif
+#undef N2D2_BINDING

@@ -183,3 +183,4 @@ struct Convolution<Cfg, RealVectors> : PanelConvolution<Cfg, floats::Microkernel
 #endif
 #define N2D2_BIND_CONVOLUTION
 #include "n2d2/bindings.hpp"
+#undef N2D2_BIND_CONVOLUTION

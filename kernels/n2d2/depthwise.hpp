@@ -135,3 +135,4 @@ N2D2_LAYER(depthwise, Depthwise<Cfg>)
 #endif
 #define N2D2_BIND_DEPTHWISE
 #include "n2d2/bindings.hpp"
+#undef N2D2_BIND_DEPTHWISE

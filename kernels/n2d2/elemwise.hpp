@@ -141,3 +141,4 @@ N2D2_LAYER(elemwise, Elemwise<Cfg>)
 
 #define N2D2_BIND_ELEMWISE
 #include "n2d2/bindings.hpp"
+#undef N2D2_BIND_ELEMWISE

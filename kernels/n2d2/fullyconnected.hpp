@@ -96,3 +96,4 @@ struct FullyConnected<Cfg, RealVectors> : PanelFullyConnected<Cfg, floats::Micro
 #endif
 #define N2D2_BIND_FULLYCONNECTED
 #include "n2d2/bindings.hpp"
+#undef N2D2_BIND_FULLYCONNECTED

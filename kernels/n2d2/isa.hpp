@@ -153,7 +153,7 @@ struct Choose<Wanted, Special, Otherwise, Wanted> {
 }  // namespace n2d2
 
 // The kernel Name of the instruction set in use, derived from the given class: a template of the Cfg of a layer, or of its epilogue;
-// N2D2_PLAIN_KERNEL: of neither.
+// N2D2_PLAIN_KERNEL: of neither; N2D2_RUN_KERNEL: of runs of sums (pointwise.hpp), a template of Epilogue and Varying.
 #define N2D2_KERNEL(Name, ...)                    \
     namespace n2d2 {                              \
     template <class Cfg>                          \
@@ -163,4 +163,9 @@ struct Choose<Wanted, Special, Otherwise, Wanted> {
     namespace n2d2 {                              \
     template <>                                   \
     struct Name<Native> : __VA_ARGS__ {};         \
+    }
+#define N2D2_RUN_KERNEL(...)                                        \
+    namespace n2d2 {                                                \
+    template <class Epilogue, bool Varying>                         \
+    struct EpilogueRun<Epilogue, Varying, Native> : __VA_ARGS__ {}; \
     }

@@ -89,3 +89,4 @@ N2D2_LAYER(interpolated, TableLayer<Cfg, BetweenKnots<Cfg> >)
 
 #define N2D2_BIND_LOOKUP
 #include "n2d2/bindings.hpp"
+#undef N2D2_BIND_LOOKUP

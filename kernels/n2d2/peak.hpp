@@ -17,3 +17,4 @@ struct MultiplyPeak {
 
 #define N2D2_BIND_PEAK
 #include "n2d2/bindings.hpp"
+#undef N2D2_BIND_PEAK

@@ -142,3 +142,4 @@ struct SameShape {
 
 #define N2D2_BIND_RUNS
 #include "n2d2/bindings.hpp"
+#undef N2D2_BIND_RUNS

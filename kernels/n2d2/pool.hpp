@@ -278,3 +278,4 @@ N2D2_LAYER(poolAverageLines, PoolLines<Cfg, PoolAverage<Cfg, Portable> >)
 
 #define N2D2_BIND_POOL
 #include "n2d2/bindings.hpp"
+#undef N2D2_BIND_POOL

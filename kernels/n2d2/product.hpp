@@ -78,3 +78,4 @@ N2D2_INLINE void product(const unsigned char* left, const unsigned char* right, 
 #endif
 #define N2D2_BIND_PRODUCT
 #include "n2d2/bindings.hpp"
+#undef N2D2_BIND_PRODUCT

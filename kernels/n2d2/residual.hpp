@@ -191,3 +191,4 @@ struct TileEnd<Epilogue, Pixels, Count, true> {
 
 #define N2D2_BIND_RESIDUAL
 #include "n2d2/bindings.hpp"
+#undef N2D2_BIND_RESIDUAL

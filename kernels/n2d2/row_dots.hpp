@@ -66,3 +66,4 @@ struct RowProducts {
 
 #define N2D2_BIND_ROW_DOTS
 #include "n2d2/bindings.hpp"
+#undef N2D2_BIND_ROW_DOTS

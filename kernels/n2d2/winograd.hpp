@@ -21,7 +21,7 @@
 // of the direct form.
 #pragma once
 
-#include "n2d2/env.hpp"
+#include "n2d2/residual.hpp"
 
 namespace n2d2 {
 
@@ -34,3 +34,4 @@ N2D2_LAYER(winograd, Winograd<Cfg>)
 
 #define N2D2_BIND_WINOGRAD
 #include "n2d2/bindings.hpp"
+#undef N2D2_BIND_WINOGRAD

@@ -61,23 +61,15 @@ struct Multiply {
 #endif
 
 #if defined(N2D2_BIND_CONVOLUTION)
-#undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
 N2D2_KERNEL(Convolution, PanelConvolution<Cfg, toy::Multiply>)
-#endif
 
-#if defined(N2D2_BIND_FULLYCONNECTED)
-#undef N2D2_BIND_FULLYCONNECTED
+#elif defined(N2D2_BIND_FULLYCONNECTED)
 #include "n2d2/panels/panel_fullyconnected.hpp"
 N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, toy::Multiply>)
-#endif
 
-#if defined(N2D2_BIND_RUNS)
-#undef N2D2_BIND_RUNS
-namespace n2d2 {
-template <class Epilogue, bool Varying>
-struct EpilogueRun<Epilogue, Varying, Native> : PortableRun<Epilogue, Varying> {};
-}  // namespace n2d2
+#elif defined(N2D2_BIND_RUNS)
+N2D2_RUN_KERNEL(PortableRun<Epilogue, Varying>)
 #endif
 """
 

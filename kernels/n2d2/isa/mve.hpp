@@ -1,41 +1,28 @@
 // The kernels for MVE, the vector extension of Arm's M profile (Cortex-M55, M85); layers without a form for it have those of DSP.
 #if defined(N2D2_BIND_CONVOLUTION)
-#undef N2D2_BIND_CONVOLUTION
 #include "n2d2/mcu/mve_convolution.hpp"
 N2D2_KERNEL(Convolution, MveConvolution<Cfg>)
-#endif
 
-#if defined(N2D2_BIND_DEPTHWISE)
-#undef N2D2_BIND_DEPTHWISE
+#elif defined(N2D2_BIND_DEPTHWISE)
 #include "n2d2/mcu/mve_depthwise.hpp"
 N2D2_KERNEL(Depthwise, MveDepthwise<Cfg>)
-#endif
 
-#if defined(N2D2_BIND_FULLYCONNECTED)
-#undef N2D2_BIND_FULLYCONNECTED
+#elif defined(N2D2_BIND_FULLYCONNECTED)
 #include "n2d2/mcu/mve_fullyconnected.hpp"
 N2D2_KERNEL(FullyConnected, MveFullyConnected<Cfg>)
-#endif
 
-#if defined(N2D2_BIND_RUNS)
-#undef N2D2_BIND_RUNS
+#elif defined(N2D2_BIND_RUNS)
 #include "n2d2/mcu/mve_run.hpp"
-namespace n2d2 {
-template <class Epilogue, bool Varying>
-struct EpilogueRun<Epilogue, Varying, Native> : mve::Run<Epilogue, Varying> {};
-}  // namespace n2d2
-#endif
+N2D2_RUN_KERNEL(mve::Run<Epilogue, Varying>)
 
-#if defined(N2D2_BIND_ELEMWISE)
-#undef N2D2_BIND_ELEMWISE
+#elif defined(N2D2_BIND_ELEMWISE)
 #include "n2d2/mcu/mve_elemwise.hpp"
 N2D2_KERNEL(Elemwise, MveElemwise<Cfg>)
-#endif
 
-#if defined(N2D2_BIND_POOL)
-#undef N2D2_BIND_POOL
+#elif defined(N2D2_BIND_POOL)
 #include "n2d2/mcu/mve_pool.hpp"
 N2D2_KERNEL(PoolAverage, QuadPoolAverage<Cfg, mve::AddPixels>)
-#endif
 
+#else
 #include "n2d2/isa/dsp.hpp"
+#endif

@@ -1,15 +1,13 @@
 // The kernels of NEON with the dot product instructions: no Winograd, all that is not here is NEON's.
 
 #if defined(N2D2_BIND_CONVOLUTION)
-#undef N2D2_BIND_CONVOLUTION
 #include "n2d2/arm/neon_dot_tile.hpp"
 N2D2_KERNEL(Convolution, PanelConvolution<Cfg, neondot::Microkernel>)
-#endif
 
-#if defined(N2D2_BIND_FULLYCONNECTED)
-#undef N2D2_BIND_FULLYCONNECTED
+#elif defined(N2D2_BIND_FULLYCONNECTED)
 #include "n2d2/arm/neon_dot_tile.hpp"
 N2D2_KERNEL(FullyConnected, PanelFullyConnected<Cfg, neondot::Microkernel>)
-#endif
 
+#else
 #include "n2d2/isa/neon.hpp"
+#endif

@@ -1,12 +1,9 @@
 // The kernels for RV32IM; layers without a form for them have the portable ones.
 #if defined(N2D2_BIND_CONVOLUTION)
-#undef N2D2_BIND_CONVOLUTION
 #include "n2d2/mcu/pixel_convolution.hpp"
 N2D2_KERNEL(Convolution, PixelConvolution<Cfg>)
-#endif
 
-#if defined(N2D2_BIND_DEPTHWISE)
-#undef N2D2_BIND_DEPTHWISE
+#elif defined(N2D2_BIND_DEPTHWISE)
 #include "n2d2/mcu/column_depthwise.hpp"
 N2D2_KERNEL(Depthwise, ColumnDepthwise<Cfg>)
 #endif

@@ -1,18 +1,13 @@
 // The kernels for RISC-V vectors of 32-bit elements (Zve32x); layers without a form for them have the portable ones.
 #if defined(N2D2_BIND_CONVOLUTION)
-#undef N2D2_BIND_CONVOLUTION
 #include "n2d2/mcu/output_convolution.hpp"
 N2D2_KERNEL(Convolution, OutputConvolution<Cfg>)
-#endif
 
-#if defined(N2D2_BIND_DEPTHWISE)
-#undef N2D2_BIND_DEPTHWISE
+#elif defined(N2D2_BIND_DEPTHWISE)
 #include "n2d2/mcu/output_depthwise.hpp"
 N2D2_KERNEL(Depthwise, OutputDepthwise<Cfg>)
-#endif
 
-#if defined(N2D2_BIND_FULLYCONNECTED)
-#undef N2D2_BIND_FULLYCONNECTED
+#elif defined(N2D2_BIND_FULLYCONNECTED)
 #include "n2d2/mcu/output_fullyconnected.hpp"
 N2D2_KERNEL(FullyConnected, OutputFullyConnected<Cfg>)
 #endif

@@ -117,17 +117,14 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const
 
 }  // namespace pixels
 
-// A layer whose constants are a stream (Cfg::Columns); the others have the portable kernel.
-template <class Cfg, class Found = void>
-struct ColumnDepthwise : Depthwise<Cfg, Portable> {};
+N2D2_STREAM_KERNEL(ColumnDepthwise, Columns, Depthwise<Cfg, Portable>) {
+    N2D2_PLANES(Cfg);
 
-template <class Cfg>
-struct ColumnDepthwise<Cfg, typename Exists<Cfg::Columns>::Type> {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
-                                const typename Cfg::Sum*, const Rows& rows = Rows::all<typename Cfg::Output>()) {
-        static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(Cfg::Input::Channels);
+                                const typename Cfg::Sum*, const Rows& rows = Rows::all<Output>()) {
+        static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(Input::Channels);
         static constexpr pixels::Results stored = {Cfg::VectorZero, Cfg::VectorLow, Cfg::VectorHigh};
-        pixels::depthwise<std::numeric_limits<typename Cfg::Input::Type>::is_signed, Cfg::StrideWidth, Cfg::VectorLow != 0,
+        pixels::depthwise<std::numeric_limits<typename Input::Type>::is_signed, Cfg::StrideWidth, Cfg::VectorLow != 0,
                           Cfg::Rounding>(shape, stored, in, out, elementsOf<std::int32_t>(weights), rows.begin, rows.end);
     }
 };

@@ -255,12 +255,7 @@ struct ColumnsOf {
 
 }  // namespace lanes
 
-// A layer whose constants are a stream (Cfg::Lanes); the others have the portable kernel.
-template <class Cfg, class Found = void>
-struct LaneConvolution : Convolution<Cfg, Portable> {};
-
-template <class Cfg>
-struct LaneConvolution<Cfg, typename Exists<Cfg::Lanes>::Type> {
+N2D2_STREAM_KERNEL(LaneConvolution, Lanes, Convolution<Cfg, Portable>) {
     N2D2_PLANES(Cfg);
     typedef lanes::ColumnsOf<Cfg> Layout;
 

@@ -59,12 +59,7 @@ N2D2_MCU_FAST void fullyConnected(const Vector& v, bool direct, const unsigned c
 
 }  // namespace lanes
 
-// A layer whose constants are a stream (Cfg::Lanes); the others, and inputs that are not in one piece, have the portable kernel.
-template <class Cfg, class Found = void>
-struct LaneFullyConnected : FullyConnected<Cfg, Portable> {};
-
-template <class Cfg>
-struct LaneFullyConnected<Cfg, typename Exists<Cfg::Lanes>::Type> {
+N2D2_STREAM_KERNEL(LaneFullyConnected, Lanes, FullyConnected<Cfg, Portable>) {
     N2D2_PLANES(Cfg);
     typedef PlaneRuns<Input> Runs;
     enum : int {

@@ -13,6 +13,27 @@
 // Assembly: an instruction for each of some registers, or other words, in whose place it has \x.
 #define N2D2_ASM_EACH(words, instruction) ".irp x," words "\n\t" instruction "\n\t.endr\n\t"
 
+// A function in assembly for Cortex-M, which pushes `saved` and lr. FrameBytes: of the stack, for `make size`, as the compiler does not know
+// them. A template, so that a program has it once wherever it is included.
+// clang-format off
+#define N2D2_ASM_FUNCTION(bytes, declaration, saved, ...)   \
+    template <int FrameBytes = bytes>                       \
+    __attribute__((naked, noinline)) declaration {          \
+        __asm__ volatile(                                   \
+            ".syntax unified\n\t"                           \
+            "push   {" saved ", lr}\n\t"                    \
+            __VA_ARGS__                                     \
+            "pop    {" saved ", pc}\n\t");                  \
+    }
+// clang-format on
+
+// The kernel of layers whose constants are a stream for it, which Cfg::Constant says; the others have the last argument.
+#define N2D2_STREAM_KERNEL(Name, Constant, ...) \
+    template <class Cfg, class Found = void>    \
+    struct Name : __VA_ARGS__ {};               \
+    template <class Cfg>                        \
+    struct Name<Cfg, typename Exists<Cfg::Constant>::Type>
+
 namespace n2d2 {
 namespace lanes {
 

@@ -120,8 +120,7 @@ N2D2_INLINE void enter(Work& work, int inputs) {
 
 // Of four outputs of one pixel, in r4, r6, r8, r10.
 #define N2D2_LANES_SHIFT1   \
-    "asr    r8, r8, #8\n\t" \
-    "asr    r10, r10, #8\n\t"
+    N2D2_ASM_EACH("r8,r10", "asr \\x, \\x, #8")
 #define N2D2_LANES_SCALED1              \
     N2D2_LANES_SHIFT1                   \
     "ldm    r1!, {r5, r7, r12, lr}\n\t" \
@@ -159,10 +158,10 @@ N2D2_INLINE void enter(Work& work, int inputs) {
     "smlad  r7, r3, lr, r7\n\t"
 // The words behind `at` bytes on; those of the last step, to which the pointers move.
 #define N2D2_LANES_STEP2(at)            \
-    "ldr.n  r2, [r0, #" #at "+4]\n\t"   \
-    "ldr    r12, [r1, #" #at "+4]\n\t"  \
-    "ldr.n  r3, [r0, #" #at "+8]\n\t"   \
-    "ldr    lr, [r1, #" #at "+8]\n\t"   \
+    "ldr.n  r2, [r0, #" at "+4]\n\t"    \
+    "ldr    r12, [r1, #" at "+4]\n\t"   \
+    "ldr.n  r3, [r0, #" at "+8]\n\t"    \
+    "ldr    lr, [r1, #" at "+8]\n\t"    \
     N2D2_LANES_PRODUCTS2
 #define N2D2_LANES_LAST2            \
     "ldr.w  r2, [r0, #124]\n\t"     \
@@ -170,11 +169,8 @@ N2D2_INLINE void enter(Work& work, int inputs) {
     "ldr    r3, [r0, #128]!\n\t"    \
     "ldr    lr, [r1, #128]!\n\t"    \
     N2D2_LANES_PRODUCTS2
-#define N2D2_LANES_STEPS2                                                               \
-    N2D2_LANES_STEP2(0) N2D2_LANES_STEP2(8) N2D2_LANES_STEP2(16) N2D2_LANES_STEP2(24)   \
-    N2D2_LANES_STEP2(32) N2D2_LANES_STEP2(40) N2D2_LANES_STEP2(48) N2D2_LANES_STEP2(56) \
-    N2D2_LANES_STEP2(64) N2D2_LANES_STEP2(72) N2D2_LANES_STEP2(80) N2D2_LANES_STEP2(88) \
-    N2D2_LANES_STEP2(96) N2D2_LANES_STEP2(104) N2D2_LANES_STEP2(112) N2D2_LANES_LAST2
+#define N2D2_LANES_STEPS2   \
+    N2D2_ASM_EACH("0,8,16,24,32,40,48,56,64,72,80,88,96,104,112", N2D2_LANES_STEP2("\\x")) N2D2_LANES_LAST2
 
 // Four results of both pixels as bytes; those of B and D `up` bits below the upper half.
 #define N2D2_LANES_HALVES2(up)                          \
@@ -200,93 +196,85 @@ N2D2_INLINE void enter(Work& work, int inputs) {
     "ldr    r6, [sp, #32]\n\t"                                      \
     "ldr    r8, [sp, #36]\n\t"                                      \
     "ldr    r9, [sp, #40]\n\t"                                      \
-    N2D2_LIMITED("r4", "r8", "r9")                                  \
-    N2D2_LIMITED("r5", "r8", "r9")                                  \
-    "eor    r4, r4, r6\n\t"                                         \
-    "eor    r5, r5, r6\n\t"
+    N2D2_ASM_EACH("r4,r5", N2D2_LIMITED("\\x", "r8", "r9"))         \
+    N2D2_ASM_EACH("r4,r5", "eor \\x, \\x, r6")
 
-// All outputs of some pairs of pixels. A template, so that a program has it once wherever it is included. The loop is entered in the middle,
-// and r0 and r1 are a word before the next one. Between blocks r1 is `ahead` bytes before the stream, and `sums` loads the first sums, after which
-// it is `behind` bytes beyond the word before the products. On the stack: 0 the window, 4 results of the first pixel, 8 from behind them to those of the second,
-// 12 their end; 16 the way back of the stream, for the steps that are skipped; 20 the entry; 24 the last word of the window;
-// 28 Work::zero and what follows it; 44 pairs that are left, 48 Work::move, 52 Work::next, 56 the stream, 60 bytes of results.
-#define N2D2_LANES_TWO(name, ahead, sums, behind, scaled, clamps, clamped)  \
-    template <int FrameBytes = 100>                                         \
-    __attribute__((naked, noinline, aligned(4))) static void name(Work*) {  \
-        __asm__ volatile(                                                   \
-            ".syntax unified\n\t"                                           \
-            "push   {r4-r11, lr}\n\t"                                       \
-            "sub    sp, sp, #64\n\t"                                        \
-            "ldm    r0, {r2-r9}\n\t"                                        \
-            "add    r12, r0, #48\n\t"                                       \
-            "ldm    r12, {r10-r12}\n\t"                                     \
-            "sub    r1, r3, #" ahead "\n\t"                                 \
-            "lsl    r5, r5, #2\n\t"                                         \
-            "strd   r10, r11, [sp, #44]\n\t"                                \
-            "strd   r12, r1, [sp, #52]\n\t"                                 \
-            "str    r5, [sp, #60]\n\t"                                      \
-            "add    r5, r5, r6\n\t"                                         \
-            "sub    r7, r7, r6\n\t"                                         \
-            "sub    r7, r7, #4\n\t"                                         \
-            "strd   r6, r7, [sp, #4]\n\t"                                   \
-            "str    r5, [sp, #12]\n\t"                                      \
-            "strd   r8, r9, [sp, #28]\n\t"                                  \
-            clamps                                                          \
-            "ldrd   r3, r6, [r0, #40]\n\t"                                  \
-            "sub    r2, r2, r3\n\t"                                         \
-            "sub    r2, r2, #4\n\t"                                         \
-            "add    r3, r3, #" behind "\n\t"                                \
-            "sub    r4, r4, #4\n\t"                                         \
-            "adr.w  r5, 2f\n\t"                                             \
-            "add    r5, r5, r6\n\t"                                         \
-            "str    r2, [sp, #0]\n\t"                                       \
-            "strd   r3, r5, [sp, #16]\n\t"                                  \
-            "str    r4, [sp, #24]\n\t"                                      \
-            "ldm    sp, {r0, r2, r3, r7, r9, r12}\n"                        \
-        "1:\n\t"                                                            \
-            sums                                                            \
-            "sub    r1, r1, r9\n\t"                                         \
-            "mov    r5, r4\n\t"                                             \
-            "mov    r7, r6\n\t"                                             \
-            "mov    r9, r8\n\t"                                             \
-            "mov    r11, r10\n\t"                                           \
-            "bx     r12\n\t"                                                \
-            ".balign 4\n"                                                   \
-        "2:\n\t"                                                            \
-            N2D2_LANES_STEPS2 N2D2_LANES_STEPS2                             \
-            "ldr    r2, [sp, #24]\n\t"                                      \
-            "cmp    r0, r2\n\t"                                             \
-            "bne.w  2b\n\t"                                                 \
-            "sub    r8, r8, r4\n\t"                                         \
-            "sub    r9, r9, r5\n\t"                                         \
-            "sub    r10, r10, r6\n\t"                                       \
-            "sub    r11, r11, r7\n\t"                                       \
-            "ldr    r0, [sp, #28]\n\t"                                      \
-            scaled                                                          \
-            clamped                                                         \
-            "ldm    sp, {r0, r2, r3, r7, r9, r12}\n\t"                      \
-            "str    r4, [r2], #4\n\t"                                       \
-            "str    r5, [r2, r3]\n\t"                                       \
-            "str    r2, [sp, #4]\n\t"                                       \
-            "cmp    r2, r7\n\t"                                             \
-            "bne.w  1b\n\t"                                                 \
-            "add    r11, sp, #44\n\t"                                       \
-            "ldm    r11, {r4-r6, r8, r10}\n\t"                              \
-            "ldr    lr, [sp, #24]\n\t"                                      \
-            "mov    r1, r8\n\t"                                             \
-            "add    r7, r7, r6\n\t"                                         \
-            "sub    r2, r7, r10\n\t"                                        \
-            "add    r0, r0, r5\n\t"                                         \
-            "add    lr, lr, r5\n\t"                                         \
-            "subs   r4, r4, #1\n\t"                                         \
-            "strd   r0, r2, [sp, #0]\n\t"                                   \
-            "str    r7, [sp, #12]\n\t"                                      \
-            "str    lr, [sp, #24]\n\t"                                      \
-            "str    r4, [sp, #44]\n\t"                                      \
-            "bne.w  1b\n\t"                                                 \
-            "add    sp, sp, #64\n\t"                                        \
-            "pop    {r4-r11, pc}\n\t");                                     \
-    }
+// All outputs of some pairs of pixels. The loop is entered in the middle, and r0 and r1 are a word before the next one. Between blocks r1 is
+// `ahead` bytes before the stream, and `sums` loads the first sums, after which it is `behind` bytes beyond the word before the products. On the
+// stack: 0 the window, 4 results of the first pixel, 8 from behind them to those of the second, 12 their end; 16 the way back of the stream, for
+// the steps that are skipped; 20 the entry; 24 the last word of the window; 28 Work::zero and what follows it; 44 pairs that are left, 48
+// Work::move, 52 Work::next, 56 the stream, 60 bytes of results.
+#define N2D2_LANES_TWO(name, ahead, sums, behind, scaled, clamps, clamped)                  \
+    N2D2_ASM_FUNCTION(100, __attribute__((aligned(4))) static void name(Work*), "r4-r11",   \
+            "sub    sp, sp, #64\n\t"                                                        \
+            "ldm    r0, {r2-r9}\n\t"                                                        \
+            "add    r12, r0, #48\n\t"                                                       \
+            "ldm    r12, {r10-r12}\n\t"                                                     \
+            "sub    r1, r3, #" ahead "\n\t"                                                 \
+            "lsl    r5, r5, #2\n\t"                                                         \
+            "strd   r10, r11, [sp, #44]\n\t"                                                \
+            "strd   r12, r1, [sp, #52]\n\t"                                                 \
+            "str    r5, [sp, #60]\n\t"                                                      \
+            "add    r5, r5, r6\n\t"                                                         \
+            "sub    r7, r7, r6\n\t"                                                         \
+            "sub    r7, r7, #4\n\t"                                                         \
+            "strd   r6, r7, [sp, #4]\n\t"                                                   \
+            "str    r5, [sp, #12]\n\t"                                                      \
+            "strd   r8, r9, [sp, #28]\n\t"                                                  \
+            clamps                                                                          \
+            "ldrd   r3, r6, [r0, #40]\n\t"                                                  \
+            "sub    r2, r2, r3\n\t"                                                         \
+            "sub    r2, r2, #4\n\t"                                                         \
+            "add    r3, r3, #" behind "\n\t"                                                \
+            "sub    r4, r4, #4\n\t"                                                         \
+            "adr.w  r5, 2f\n\t"                                                             \
+            "add    r5, r5, r6\n\t"                                                         \
+            "str    r2, [sp, #0]\n\t"                                                       \
+            "strd   r3, r5, [sp, #16]\n\t"                                                  \
+            "str    r4, [sp, #24]\n\t"                                                      \
+            "ldm    sp, {r0, r2, r3, r7, r9, r12}\n"                                        \
+        "1:\n\t"                                                                            \
+            sums                                                                            \
+            "sub    r1, r1, r9\n\t"                                                         \
+            "mov    r5, r4\n\t"                                                             \
+            "mov    r7, r6\n\t"                                                             \
+            "mov    r9, r8\n\t"                                                             \
+            "mov    r11, r10\n\t"                                                           \
+            "bx     r12\n\t"                                                                \
+            ".balign 4\n"                                                                   \
+        "2:\n\t"                                                                            \
+            N2D2_LANES_STEPS2 N2D2_LANES_STEPS2                                             \
+            "ldr    r2, [sp, #24]\n\t"                                                      \
+            "cmp    r0, r2\n\t"                                                             \
+            "bne.w  2b\n\t"                                                                 \
+            "sub    r8, r8, r4\n\t"                                                         \
+            "sub    r9, r9, r5\n\t"                                                         \
+            "sub    r10, r10, r6\n\t"                                                       \
+            "sub    r11, r11, r7\n\t"                                                       \
+            "ldr    r0, [sp, #28]\n\t"                                                      \
+            scaled                                                                          \
+            clamped                                                                         \
+            "ldm    sp, {r0, r2, r3, r7, r9, r12}\n\t"                                      \
+            "str    r4, [r2], #4\n\t"                                                       \
+            "str    r5, [r2, r3]\n\t"                                                       \
+            "str    r2, [sp, #4]\n\t"                                                       \
+            "cmp    r2, r7\n\t"                                                             \
+            "bne.w  1b\n\t"                                                                 \
+            "add    r11, sp, #44\n\t"                                                       \
+            "ldm    r11, {r4-r6, r8, r10}\n\t"                                              \
+            "ldr    lr, [sp, #24]\n\t"                                                      \
+            "mov    r1, r8\n\t"                                                             \
+            "add    r7, r7, r6\n\t"                                                         \
+            "sub    r2, r7, r10\n\t"                                                        \
+            "add    r0, r0, r5\n\t"                                                         \
+            "add    lr, lr, r5\n\t"                                                         \
+            "subs   r4, r4, #1\n\t"                                                         \
+            "strd   r0, r2, [sp, #0]\n\t"                                                   \
+            "str    r7, [sp, #12]\n\t"                                                      \
+            "str    lr, [sp, #24]\n\t"                                                      \
+            "str    r4, [sp, #44]\n\t"                                                      \
+            "bne.w  1b\n\t"                                                                 \
+            "add    sp, sp, #64\n\t")
 
 // Two inputs of one pixel in `x`, with the words of AB and CD.
 #define N2D2_LANES_PRODUCTS1(x, ab, cd)             \
@@ -366,11 +354,7 @@ N2D2_INLINE void enter(Work& work, int inputs) {
 
 // All outputs of one pixel: the first of a window of two (one), the only one (alone), and that in words (aloneWords).
 #define N2D2_LANES_ONE(name, products, scaled, stored)          \
-    template <int FrameBytes = 68>                              \
-    __attribute__((naked, noinline)) static void name(Work*) {  \
-        __asm__ volatile(                                       \
-            ".syntax unified\n\t"                               \
-            "push   {r4-r11, lr}\n\t"                           \
+    N2D2_ASM_FUNCTION(68, static void name(Work*), "r4-r11",    \
             "ldm    r0, {r3, r8, r9}\n\t"                       \
             "mov    r1, r8\n\t"                                 \
             "ldrd   r2, r8, [r0, #12]\n\t"                      \
@@ -392,20 +376,18 @@ N2D2_INLINE void enter(Work& work, int inputs) {
             "subs   r3, r3, #1\n\t"                             \
             "str    r3, [sp, #0]\n\t"                           \
             "bne.w  1b\n\t"                                     \
-            "add    sp, sp, #32\n\t"                            \
-            "pop    {r4-r11, pc}\n\t");                         \
-    }
+            "add    sp, sp, #32\n\t")
 
 template <int Rounding>
 struct Kernels;
-#define N2D2_LANES_KERNELS(rounding, ahead, sums, behind, ofHalves, up, ofTwo, ofOne)   \
-    template <>                                                                         \
-    struct Kernels<rounding> {                                                          \
-        N2D2_LANES_TWO(two, ahead, sums, behind, ofHalves, "", N2D2_LANES_HALVES2(up))  \
-        N2D2_LANES_TWO(twoClamped, ahead, sums, behind, ofTwo, N2D2_LANES_CLAMPS2, N2D2_LANES_CLAMP2) \
-        N2D2_LANES_ONE(one, N2D2_LANES_FIRST, ofOne, N2D2_LANES_BYTES)                  \
-        N2D2_LANES_ONE(alone, N2D2_LANES_ALONE, ofOne, N2D2_LANES_BYTES)                \
-        N2D2_LANES_ONE(aloneWords, N2D2_LANES_ALONE, ofOne, N2D2_LANES_WORDS)           \
+#define N2D2_LANES_KERNELS(rounding, ahead, sums, behind, ofHalves, up, ofTwo, ofOne)                   \
+    template <>                                                                                         \
+    struct Kernels<rounding> {                                                                          \
+        N2D2_LANES_TWO(two, ahead, sums, behind, ofHalves, "", N2D2_LANES_HALVES2(up))                  \
+        N2D2_LANES_TWO(twoClamped, ahead, sums, behind, ofTwo, N2D2_LANES_CLAMPS2, N2D2_LANES_CLAMP2)   \
+        N2D2_LANES_ONE(one, N2D2_LANES_FIRST, ofOne, N2D2_LANES_BYTES)                                  \
+        N2D2_LANES_ONE(alone, N2D2_LANES_ALONE, ofOne, N2D2_LANES_BYTES)                                \
+        N2D2_LANES_ONE(aloneWords, N2D2_LANES_ALONE, ofOne, N2D2_LANES_WORDS)                           \
     };
 // Single loads take a cycle less than LDM, which takes fewer instructions.
 #define N2D2_LANES_SUMS "ldr    r4, [r1, #4]\n\t" "ldr    r6, [r1, #8]\n\t" "ldr    r8, [r1, #12]\n\t" "ldr    r10, [r1, #16]\n\t"
@@ -444,50 +426,44 @@ struct Along {
     extend " lr, " a "\n\t" "str lr, [r1, #" #at "]\n\t"    \
     extend " " a ", " a ", ror #8\n\t" "str " a ", [r1, #" #at "+8]\n\t"
 // Spreads pixels, at least one, to every other word of windows.
-#define N2D2_LANES_SPREAD_LINE(name, extend)                                                            \
-    template <int FrameBytes = 28>                                                                      \
-    __attribute__((naked, noinline)) void name(const unsigned char*, std::uint32_t*, const Along*) {    \
-        __asm__ volatile(                                                                               \
-            ".syntax unified\n\t"                                                                       \
-            "push   {r4-r9, lr}\n\t"                                                                    \
-            "ldm    r2, {r2, r3, r8, r9}\n"                                                             \
-        "1:\n\t"                                                                                        \
-            "subs   r7, r8, #4\n\t"                                                                     \
-            "blt    3f\n"                                                                               \
-        "2:\n\t"                                                                                        \
-            "ldr    r4, [r0]\n\t"                                                                       \
-            "ldr    r5, [r0, #4]\n\t"                                                                   \
-            "ldr    r6, [r0, #8]\n\t"                                                                   \
-            "ldr    r12, [r0, #12]\n\t"                                                                 \
-            N2D2_LANES_SPREAD(extend, "r4", 0)                                                          \
-            N2D2_LANES_SPREAD(extend, "r5", 16)                                                         \
-            N2D2_LANES_SPREAD(extend, "r6", 32)                                                         \
-            N2D2_LANES_SPREAD(extend, "r12", 48)                                                        \
-            "add    r0, r0, #16\n\t"                                                                    \
-            "add    r1, r1, #64\n\t"                                                                    \
-            "subs   r7, r7, #4\n\t"                                                                     \
-            "bge    2b\n"                                                                               \
-        "3:\n\t"                                                                                        \
-            "lsls   r7, r7, #31\n\t"                                                                    \
-            "bcc    4f\n\t"                                                                             \
-            "ldr    r4, [r0]\n\t"                                                                       \
-            "ldr    r5, [r0, #4]\n\t"                                                                   \
-            "add    r0, r0, #8\n\t"                                                                     \
-            N2D2_LANES_SPREAD(extend, "r4", 0)                                                          \
-            N2D2_LANES_SPREAD(extend, "r5", 16)                                                         \
-            "add    r1, r1, #32\n"                                                                      \
-        "4:\n\t"                                                                                        \
-            "bpl    5f\n\t"                                                                             \
-            "ldr    r4, [r0], #4\n\t"                                                                   \
-            N2D2_LANES_SPREAD(extend, "r4", 0)                                                          \
-            "add    r1, r1, #16\n"                                                                      \
-        "5:\n\t"                                                                                        \
-            "add    r0, r0, r2\n\t"                                                                     \
-            "add    r1, r1, r3\n\t"                                                                     \
-            "subs   r9, r9, #1\n\t"                                                                     \
-            "bne    1b\n\t"                                                                             \
-            "pop    {r4-r9, pc}\n\t");                                                                  \
-    }
+#define N2D2_LANES_SPREAD_LINE(name, extend)                                                        \
+    N2D2_ASM_FUNCTION(28, void name(const unsigned char*, std::uint32_t*, const Along*), "r4-r9",   \
+            "ldm    r2, {r2, r3, r8, r9}\n"                                                         \
+        "1:\n\t"                                                                                    \
+            "subs   r7, r8, #4\n\t"                                                                 \
+            "blt    3f\n"                                                                           \
+        "2:\n\t"                                                                                    \
+            "ldr    r4, [r0]\n\t"                                                                   \
+            "ldr    r5, [r0, #4]\n\t"                                                               \
+            "ldr    r6, [r0, #8]\n\t"                                                               \
+            "ldr    r12, [r0, #12]\n\t"                                                             \
+            N2D2_LANES_SPREAD(extend, "r4", 0)                                                      \
+            N2D2_LANES_SPREAD(extend, "r5", 16)                                                     \
+            N2D2_LANES_SPREAD(extend, "r6", 32)                                                     \
+            N2D2_LANES_SPREAD(extend, "r12", 48)                                                    \
+            "add    r0, r0, #16\n\t"                                                                \
+            "add    r1, r1, #64\n\t"                                                                \
+            "subs   r7, r7, #4\n\t"                                                                 \
+            "bge    2b\n"                                                                           \
+        "3:\n\t"                                                                                    \
+            "lsls   r7, r7, #31\n\t"                                                                \
+            "bcc    4f\n\t"                                                                         \
+            "ldr    r4, [r0]\n\t"                                                                   \
+            "ldr    r5, [r0, #4]\n\t"                                                               \
+            "add    r0, r0, #8\n\t"                                                                 \
+            N2D2_LANES_SPREAD(extend, "r4", 0)                                                      \
+            N2D2_LANES_SPREAD(extend, "r5", 16)                                                     \
+            "add    r1, r1, #32\n"                                                                  \
+        "4:\n\t"                                                                                    \
+            "bpl    5f\n\t"                                                                         \
+            "ldr    r4, [r0], #4\n\t"                                                               \
+            N2D2_LANES_SPREAD(extend, "r4", 0)                                                      \
+            "add    r1, r1, #16\n"                                                                  \
+        "5:\n\t"                                                                                    \
+            "add    r0, r0, r2\n\t"                                                                 \
+            "add    r1, r1, r3\n\t"                                                                 \
+            "subs   r9, r9, #1\n\t"                                                                 \
+            "bne    1b\n\t")
 N2D2_LANES_SPREAD_LINE(spreadUnsigned, "uxtb16")
 N2D2_LANES_SPREAD_LINE(spreadSigned, "sxtb16")
 // clang-format on

@@ -175,66 +175,60 @@ inline std::int32_t skipOf(int vectors) {
     N2D2_MVE_STEP("vmladava.s8") N2D2_MVE_STEP("vmladava.s8")               \
     N2D2_MVE_STEP("vmladava.s8") N2D2_MVE_STEP("vmladava.s8")
 
-// All outputs of four pixels, two at a time. A template, so that a program has it once wherever it is included.
-#define N2D2_MVE_FOUR(multiply, shifted, narrowed)                                        \
-    template <int FrameBytes = 112>                                             \
-    __attribute__((naked, noinline)) static void four(Work*) {                  \
-        __asm__ volatile(                                                       \
-            ".syntax unified\n\t"                                               \
-            "push    {r4-r11, lr}\n\t"                                          \
-            "vpush   {d8-d15}\n\t"                                              \
-            "sub     sp, sp, #12\n\t"                                           \
-            "ldrd    r11, r5, [r0, #0]\n\t"                                     \
-            "ldrd    r3, r2, [r0, #8]\n\t"                                      \
-            "str     r2, [sp, #0]\n\t"                                          \
-            "ldrd    r9, r2, [r0, #16]\n\t"                                     \
-            "adr.w   r7, 2f\n\t"                                                \
-            "add     r7, r7, r2\n\t"                                            \
-            "ldrd    r1, r2, [r0, #24]\n\t"                                     \
-            "vdup.16 q6, r1\n\t"                                                \
-            "vdup.16 q4, r2\n\t"                                                \
-            "ldr     r1, [r0, #32]\n\t"                                         \
-            "vdup.16 q5, r1\n\t"                                                \
-            "add     r0, r0, #36\n\t"                                           \
-            "vldrw.32 q7, [r0]\n\t"                                                 \
-            "mov     r1, r11\n\t"                                                   \
-            "add     r5, r5, #16\n\t"                                               \
-            "vldrb.8 q2, [r1], #16\n"                                               \
-        "1:\n\t"                                                                    \
-            "vldrb.8 q0, [r3], #16\n\t"                                             \
-            N2D2_MVE_STEP("vmladav.s8")                                             \
-            "bx      r7\n\t"                                                    \
-            ".balign 4\n"                                                       \
-        "2:\n\t"                                                                \
-            N2D2_MVE_FOUR_STEPS                                                 \
-            N2D2_MVE_FOUR_STEPS                                                 \
-            "cmp.n   r1, r5\n\t"                                                \
-            "bne.w   2b\n\t"                                                    \
-            "vmov    q1[2], q1[0], r0, r4\n\t"                                      \
-            "vldrw.32 q3, [r3], #16\n\t"                                            \
-            "vmov    q1[3], q1[1], r2, r6\n\t"                                      \
-            "mov     r1, r11\n\t"                                                   \
-            "vadd.i32 q1, q1, q0\n\t"                                               \
-            multiply " q1, q1, q3\n\t"                                              \
-            "vmov    q2[2], q2[0], r8, r12\n\t"                                     \
-            "ldr     r0, [sp, #0]\n\t"                                              \
-            "vmov    q2[3], q2[1], r10, lr\n\t"                                     \
-            "vadd.i32 q2, q2, q0\n\t"                                               \
-            multiply " q2, q2, q3\n\t"                                              \
-            shifted                                                                 \
-            "vqmovnb.s32 q1, q1\n\t"                                                \
-            "cmp     r3, r0\n\t"                                                    \
-            "vqmovnt.s32 q1, q2\n\t"                                                \
-            "vldrb.8 q2, [r1], #16\n\t"                                             \
-            "vqadd.s16 q1, q1, q6\n\t"                                              \
-            narrowed                                                                \
-            "vstrb.16 q1, [r9, q7]\n\t"                                             \
-            "add     r9, r9, #2\n\t"                                                \
-            "bne.w   1b\n\t"                                                        \
-            "add     sp, sp, #12\n\t"                                           \
-            "vpop    {d8-d15}\n\t"                                              \
-            "pop     {r4-r11, pc}\n\t");                                        \
-    }
+// All outputs of four pixels, two at a time.
+#define N2D2_MVE_FOUR(multiply, shifted, narrowed)              \
+    N2D2_ASM_FUNCTION(112, static void four(Work*), "r4-r11",   \
+            "vpush   {d8-d15}\n\t"                              \
+            "sub     sp, sp, #12\n\t"                           \
+            "ldrd    r11, r5, [r0, #0]\n\t"                     \
+            "ldrd    r3, r2, [r0, #8]\n\t"                      \
+            "str     r2, [sp, #0]\n\t"                          \
+            "ldrd    r9, r2, [r0, #16]\n\t"                     \
+            "adr.w   r7, 2f\n\t"                                \
+            "add     r7, r7, r2\n\t"                            \
+            "ldrd    r1, r2, [r0, #24]\n\t"                     \
+            "vdup.16 q6, r1\n\t"                                \
+            "vdup.16 q4, r2\n\t"                                \
+            "ldr     r1, [r0, #32]\n\t"                         \
+            "vdup.16 q5, r1\n\t"                                \
+            "add     r0, r0, #36\n\t"                           \
+            "vldrw.32 q7, [r0]\n\t"                             \
+            "mov     r1, r11\n\t"                               \
+            "add     r5, r5, #16\n\t"                           \
+            "vldrb.8 q2, [r1], #16\n"                           \
+        "1:\n\t"                                                \
+            "vldrb.8 q0, [r3], #16\n\t"                         \
+            N2D2_MVE_STEP("vmladav.s8")                         \
+            "bx      r7\n\t"                                    \
+            ".balign 4\n"                                       \
+        "2:\n\t"                                                \
+            N2D2_MVE_FOUR_STEPS                                 \
+            N2D2_MVE_FOUR_STEPS                                 \
+            "cmp.n   r1, r5\n\t"                                \
+            "bne.w   2b\n\t"                                    \
+            "vmov    q1[2], q1[0], r0, r4\n\t"                  \
+            "vldrw.32 q3, [r3], #16\n\t"                        \
+            "vmov    q1[3], q1[1], r2, r6\n\t"                  \
+            "mov     r1, r11\n\t"                               \
+            "vadd.i32 q1, q1, q0\n\t"                           \
+            multiply " q1, q1, q3\n\t"                          \
+            "vmov    q2[2], q2[0], r8, r12\n\t"                 \
+            "ldr     r0, [sp, #0]\n\t"                          \
+            "vmov    q2[3], q2[1], r10, lr\n\t"                 \
+            "vadd.i32 q2, q2, q0\n\t"                           \
+            multiply " q2, q2, q3\n\t"                          \
+            shifted                                             \
+            "vqmovnb.s32 q1, q1\n\t"                            \
+            "cmp     r3, r0\n\t"                                \
+            "vqmovnt.s32 q1, q2\n\t"                            \
+            "vldrb.8 q2, [r1], #16\n\t"                         \
+            "vqadd.s16 q1, q1, q6\n\t"                          \
+            narrowed                                            \
+            "vstrb.16 q1, [r9, q7]\n\t"                         \
+            "add     r9, r9, #2\n\t"                            \
+            "bne.w   1b\n\t"                                    \
+            "add     sp, sp, #12\n\t"                           \
+            "vpop    {d8-d15}\n\t")
 #define N2D2_MVE_SHIFT_FOUR(away)         \
     "vldrw.32 q0, [r3], #16\n\t"          \
     away("q1", "q3")                      \
@@ -255,48 +249,42 @@ struct Single {
 
 // clang-format off
 // All outputs of one pixel, four at a time, which `stored` stores: as bytes, or as 16-bit integers.
-#define N2D2_MVE_ONE(name, multiply, shifted, stored)                                                   \
-    template <int FrameBytes = 36>                                                          \
-    __attribute__((naked, noinline)) static void name(Single*) {                            \
-        __asm__ volatile(                                                                   \
-            ".syntax unified\n\t"                                                           \
-            "push    {r4-r11, lr}\n\t"                                                      \
-            "ldrd    r9, r1, [r0, #0]\n\t"                                                  \
-            "ldrd    r7, r5, [r0, #8]\n\t"                                                  \
-            "ldrd    r3, r12, [r0, #16]\n\t"                                                \
-            "ldrd    r10, r11, [r0, #24]\n"                                                 \
-            "1:\n\t"                                                                        \
-            "ldm     r1!, {r0, r2, r4, r6}\n\t"                                             \
-            "mov     r8, r9\n\t"                                                            \
-            "dls     lr, r7\n"                                                              \
-            "2:\n\t"                                                                        \
-            "vldrb.8 q0, [r8], #16\n\t"                                                     \
-            "vldrb.8 q1, [r1], #16\n\t"                                                     \
-            "vmladava.s8 r0, q0, q1\n\t"                                                    \
-            "vldrb.8 q2, [r1], #16\n\t"                                                     \
-            "vmladava.s8 r2, q0, q2\n\t"                                                    \
-            "vldrb.8 q3, [r1], #16\n\t"                                                     \
-            "vmladava.s8 r4, q0, q3\n\t"                                                    \
-            "vldrb.8 q1, [r1], #16\n\t"                                                     \
-            "vmladava.s8 r6, q0, q1\n\t"                                                    \
-            "le      lr, 2b\n\t"                                                            \
-            "vmov    q0[2], q0[0], r0, r4\n\t"                                              \
-            "vmov    q0[3], q0[1], r2, r6\n\t"                                              \
-            "vldrw.32 q1, [r1], #16\n\t"                                                    \
-            multiply " q0, q0, q1\n\t"                                                      \
-            shifted                                                                         \
-            "vdup.32 q2, r10\n\t"                                                           \
-            "vdup.32 q3, r11\n\t"                                                           \
-            "vadd.i32 q0, q0, r12\n\t"                                                      \
-            "vctp.32 r5\n\t"                                                                \
-            "vmax.s32 q0, q0, q2\n\t"                                                       \
-            "vmin.s32 q0, q0, q3\n\t"                                                       \
-            "vpst\n\t"                                                                      \
-            stored                                                                          \
-            "subs    r5, r5, #4\n\t"                                                        \
-            "bgt.w   1b\n\t"                                                                \
-            "pop     {r4-r11, pc}\n\t");                                                    \
-    }
+#define N2D2_MVE_ONE(name, multiply, shifted, stored)           \
+    N2D2_ASM_FUNCTION(36, static void name(Single*), "r4-r11",  \
+            "ldrd    r9, r1, [r0, #0]\n\t"                      \
+            "ldrd    r7, r5, [r0, #8]\n\t"                      \
+            "ldrd    r3, r12, [r0, #16]\n\t"                    \
+            "ldrd    r10, r11, [r0, #24]\n"                     \
+            "1:\n\t"                                            \
+            "ldm     r1!, {r0, r2, r4, r6}\n\t"                 \
+            "mov     r8, r9\n\t"                                \
+            "dls     lr, r7\n"                                  \
+            "2:\n\t"                                            \
+            "vldrb.8 q0, [r8], #16\n\t"                         \
+            "vldrb.8 q1, [r1], #16\n\t"                         \
+            "vmladava.s8 r0, q0, q1\n\t"                        \
+            "vldrb.8 q2, [r1], #16\n\t"                         \
+            "vmladava.s8 r2, q0, q2\n\t"                        \
+            "vldrb.8 q3, [r1], #16\n\t"                         \
+            "vmladava.s8 r4, q0, q3\n\t"                        \
+            "vldrb.8 q1, [r1], #16\n\t"                         \
+            "vmladava.s8 r6, q0, q1\n\t"                        \
+            "le      lr, 2b\n\t"                                \
+            "vmov    q0[2], q0[0], r0, r4\n\t"                  \
+            "vmov    q0[3], q0[1], r2, r6\n\t"                  \
+            "vldrw.32 q1, [r1], #16\n\t"                        \
+            multiply " q0, q0, q1\n\t"                          \
+            shifted                                             \
+            "vdup.32 q2, r10\n\t"                               \
+            "vdup.32 q3, r11\n\t"                               \
+            "vadd.i32 q0, q0, r12\n\t"                          \
+            "vctp.32 r5\n\t"                                    \
+            "vmax.s32 q0, q0, q2\n\t"                           \
+            "vmin.s32 q0, q0, q3\n\t"                           \
+            "vpst\n\t"                                          \
+            stored                                              \
+            "subs    r5, r5, #4\n\t"                            \
+            "bgt.w   1b\n\t")
 
 #define N2D2_MVE_SHIFT_ONE(away)          \
     "vldrw.32 q1, [r1], #16\n\t"          \
@@ -343,71 +331,65 @@ struct Line {
     "vadd.i32 " y ", " y ", q3\n\t"
 
 // `count` results of 16 channels, or of 8 of two pixels; taps are `tap` bytes apart, pixels `move`.
-#define N2D2_MVE_PIXELS(name, multiply, shifted, narrowed, tap, tap2, move)                                            \
-    template <int FrameBytes = 136>                                                              \
-    __attribute__((naked, noinline)) static void name(Line*) {                                   \
-        __asm__ volatile(                                                                        \
-            ".syntax unified\n\t"                                                                \
-            "push    {r4-r11, lr}\n\t"                                                           \
-            "vpush   {d8-d15}\n\t"                                                               \
-            "sub     sp, sp, #36\n\t"                                                            \
-            "ldr     r1, [r0, #36]\n\t"                                                          \
-            "vdup.16 q0, r1\n\t"                                                                 \
-            "vstrw.32 q0, [sp]\n\t"                                                              \
-            "ldr     r1, [r0, #40]\n\t"                                                          \
-            "vdup.16 q0, r1\n\t"                                                                 \
-            "vstrw.32 q0, [sp, #16]\n\t"                                                         \
-            "ldrd    r1, r8, [r0, #28]\n\t"                                                      \
-            "vctp.8  r1\n\t"                                                                     \
-            "ldrd    r7, r2, [r0, #20]\n\t"                                                      \
-            "dls     lr, r2\n\t"                                                                 \
-            "ldrd    r3, r6, [r0, #12]\n\t"                                                      \
-            "ldm     r0, {r0, r1, r2}\n"                                                         \
-            "1:\n\t"                                                                             \
-            "vldrb.8 q0, [r0, #" tap2 "]\n\t"                                                    \
-            "vldrw.32 q1, [r3, #64]\n\t"                                                         \
-            "vmullb.s8 q2, q0, q1\n\t"                                                           \
-            "vldrb.8 q0, [r0, #" tap "]\n\t"                                                     \
-            "vldrw.32 q1, [r3, #80]\n\t"                                                         \
-            "vmullb.s8 q0, q0, q1\n\t"                                                           \
-            "vldrw.32 q4, [r3]\n\t"                                                              \
-            "vadd.i16 q2, q2, q0\n\t"                                                            \
-            N2D2_MVE_TAPS("b", "q4", "q5", "[r0]", "96", "[r1, #" tap2 "]", "112", "vldrw.32 q5, [r3, #16]\n\t")\
-            N2D2_MVE_TAPS("b", "q4", "q5", "[r1, #" tap "]", "128", "[r1]", "144", "vldrw.32 q6, [r3, #32]\n\t")\
-            N2D2_MVE_TAPS("b", "q4", "q5", "[r2, #" tap2 "]", "160", "[r2, #" tap "]", "176", "vldrw.32 q7, [r3, #48]\n\t")\
-            N2D2_MVE_TAP("b", "q4", "q5", "[r2]")                                                \
-            N2D2_MVE_TAPS("t", "q4", "q5", "[r0, #" tap2 "]", "64", "[r0, #" tap "]", "80", "")  \
-            N2D2_MVE_TAPS("t", "q6", "q7", "[r0], #" move, "96", "[r1, #" tap2 "]", "112", "")   \
-            N2D2_MVE_TAPS("t", "q6", "q7", "[r1, #" tap "]", "128", "[r1], #" move, "144", "")   \
-            N2D2_MVE_TAPS("t", "q6", "q7", "[r2, #" tap2 "]", "160", "[r2, #" tap "]", "176", "")\
-            N2D2_MVE_TAP("t", "q6", "q7", "[r2], #" move)                                        \
-            "vldrw.32 q0, [r3, #208]\n\t"                                                        \
-            "vmovlb.s16 q3, q2\n\t"                                                              \
-            multiply " q4, q4, q0\n\t"                                                           \
-            "vadd.i32 q6, q6, q3\n\t"                                                            \
-            "vldrw.32 q1, [r3, #224]\n\t"                                                        \
-            "vmovlt.s16 q3, q2\n\t"                                                              \
-            multiply " q5, q5, q1\n\t"                                                           \
-            "vadd.i32 q7, q7, q3\n\t"                                                            \
-            "vldrw.32 q2, [r3, #240]\n\t"                                                        \
-            multiply " q6, q6, q2\n\t"                                                           \
-            "vldrw.32 q3, [r3, #256]\n\t"                                                        \
-            multiply " q7, q7, q3\n\t"                                                           \
-            shifted                                                                              \
-            "vqmovnb.s32 q4, q4\n\t"                                                             \
-            "vqmovnt.s32 q4, q5\n\t"                                                             \
-            "vqmovnb.s32 q6, q6\n\t"                                                             \
-            "vqadd.s16 q4, q4, r8\n\t"                                                           \
-            "vqmovnt.s32 q6, q7\n\t"                                                             \
-            narrowed                                                                             \
-            "vpst\n\t"                                                                           \
-            "vstrbt.8 q4, [r6]\n\t"                                                              \
-            "add     r6, r6, r7\n\t"                                                             \
-            "le      lr, 1b\n\t"                                                                 \
-            "add     sp, sp, #36\n\t"                                                            \
-            "vpop    {d8-d15}\n\t"                                                               \
-            "pop     {r4-r11, pc}\n\t");                                                         \
-    }
+#define N2D2_MVE_PIXELS(name, multiply, shifted, narrowed, tap, tap2, move)                                                 \
+    N2D2_ASM_FUNCTION(136, static void name(Line*), "r4-r11",                                                               \
+            "vpush   {d8-d15}\n\t"                                                                                          \
+            "sub     sp, sp, #36\n\t"                                                                                       \
+            "ldr     r1, [r0, #36]\n\t"                                                                                     \
+            "vdup.16 q0, r1\n\t"                                                                                            \
+            "vstrw.32 q0, [sp]\n\t"                                                                                         \
+            "ldr     r1, [r0, #40]\n\t"                                                                                     \
+            "vdup.16 q0, r1\n\t"                                                                                            \
+            "vstrw.32 q0, [sp, #16]\n\t"                                                                                    \
+            "ldrd    r1, r8, [r0, #28]\n\t"                                                                                 \
+            "vctp.8  r1\n\t"                                                                                                \
+            "ldrd    r7, r2, [r0, #20]\n\t"                                                                                 \
+            "dls     lr, r2\n\t"                                                                                            \
+            "ldrd    r3, r6, [r0, #12]\n\t"                                                                                 \
+            "ldm     r0, {r0, r1, r2}\n"                                                                                    \
+            "1:\n\t"                                                                                                        \
+            "vldrb.8 q0, [r0, #" tap2 "]\n\t"                                                                               \
+            "vldrw.32 q1, [r3, #64]\n\t"                                                                                    \
+            "vmullb.s8 q2, q0, q1\n\t"                                                                                      \
+            "vldrb.8 q0, [r0, #" tap "]\n\t"                                                                                \
+            "vldrw.32 q1, [r3, #80]\n\t"                                                                                    \
+            "vmullb.s8 q0, q0, q1\n\t"                                                                                      \
+            "vldrw.32 q4, [r3]\n\t"                                                                                         \
+            "vadd.i16 q2, q2, q0\n\t"                                                                                       \
+            N2D2_MVE_TAPS("b", "q4", "q5", "[r0]", "96", "[r1, #" tap2 "]", "112", "vldrw.32 q5, [r3, #16]\n\t")            \
+            N2D2_MVE_TAPS("b", "q4", "q5", "[r1, #" tap "]", "128", "[r1]", "144", "vldrw.32 q6, [r3, #32]\n\t")            \
+            N2D2_MVE_TAPS("b", "q4", "q5", "[r2, #" tap2 "]", "160", "[r2, #" tap "]", "176", "vldrw.32 q7, [r3, #48]\n\t") \
+            N2D2_MVE_TAP("b", "q4", "q5", "[r2]")                                                                           \
+            N2D2_MVE_TAPS("t", "q4", "q5", "[r0, #" tap2 "]", "64", "[r0, #" tap "]", "80", "")                             \
+            N2D2_MVE_TAPS("t", "q6", "q7", "[r0], #" move, "96", "[r1, #" tap2 "]", "112", "")                              \
+            N2D2_MVE_TAPS("t", "q6", "q7", "[r1, #" tap "]", "128", "[r1], #" move, "144", "")                              \
+            N2D2_MVE_TAPS("t", "q6", "q7", "[r2, #" tap2 "]", "160", "[r2, #" tap "]", "176", "")                           \
+            N2D2_MVE_TAP("t", "q6", "q7", "[r2], #" move)                                                                   \
+            "vldrw.32 q0, [r3, #208]\n\t"                                                                                   \
+            "vmovlb.s16 q3, q2\n\t"                                                                                         \
+            multiply " q4, q4, q0\n\t"                                                                                      \
+            "vadd.i32 q6, q6, q3\n\t"                                                                                       \
+            "vldrw.32 q1, [r3, #224]\n\t"                                                                                   \
+            "vmovlt.s16 q3, q2\n\t"                                                                                         \
+            multiply " q5, q5, q1\n\t"                                                                                      \
+            "vadd.i32 q7, q7, q3\n\t"                                                                                       \
+            "vldrw.32 q2, [r3, #240]\n\t"                                                                                   \
+            multiply " q6, q6, q2\n\t"                                                                                      \
+            "vldrw.32 q3, [r3, #256]\n\t"                                                                                   \
+            multiply " q7, q7, q3\n\t"                                                                                      \
+            shifted                                                                                                         \
+            "vqmovnb.s32 q4, q4\n\t"                                                                                        \
+            "vqmovnt.s32 q4, q5\n\t"                                                                                        \
+            "vqmovnb.s32 q6, q6\n\t"                                                                                        \
+            "vqadd.s16 q4, q4, r8\n\t"                                                                                      \
+            "vqmovnt.s32 q6, q7\n\t"                                                                                        \
+            narrowed                                                                                                        \
+            "vpst\n\t"                                                                                                      \
+            "vstrbt.8 q4, [r6]\n\t"                                                                                         \
+            "add     r6, r6, r7\n\t"                                                                                        \
+            "le      lr, 1b\n\t"                                                                                            \
+            "add     sp, sp, #36\n\t"                                                                                       \
+            "vpop    {d8-d15}\n\t")
 
 #define N2D2_MVE_SHIFT_PIXELS(away)       \
     "vldrw.32 q0, [r3, #272]\n\t"         \

@@ -66,27 +66,21 @@ N2D2_MCU_FAST void spreadLines(const Piece* lines, int at, unsigned char* bytes,
         :
         : [a] "r"(a), [b] "r"(b), [c] "r"(c), [bytes] "r"(bytes), [line] "r"(Line), [second] "i"(Line), [third] "i"(2 * Line)
         : "q0", "q1", "q2", "memory");
-    if (3 * Line <= Bytes)
-        __asm__ volatile(
-            "vldrb.8  q0, [%[bytes]]\n\t"
-            "vdup.32  q3, %[turn]\n\t"
-            "veor     q0, q0, q3\n\t"
-            "vstrb.8  q0, [%[to]]"
-            :
-            : [bytes] "r"(bytes), [to] "r"(to), [turn] "r"(turn)
-            : "q0", "q3", "memory");
-    else
-        __asm__ volatile(
-            "vldrb.8  q0, [%[bytes]]\n\t"
-            "vdup.32  q3, %[turn]\n\t"
-            "veor     q0, q0, q3\n\t"
-            "vldrb.8  q1, [%[bytes], #16]\n\t"
-            "veor     q1, q1, q3\n\t"
-            "vstrb.8  q0, [%[to]]\n\t"
-            "vstrb.8  q1, [%[to], #64]"
-            :
-            : [bytes] "r"(bytes), [to] "r"(to), [turn] "r"(turn)
-            : "q0", "q1", "q3", "memory");
+    __asm__ volatile(
+        "vldrb.8  q0, [%[bytes]]\n\t"
+        "vdup.32  q3, %[turn]\n\t"
+        "veor     q0, q0, q3\n\t"
+        ".if      %c[vectors] == 2\n\t"
+        "vldrb.8  q1, [%[bytes], #16]\n\t"
+        "veor     q1, q1, q3\n\t"
+        ".endif\n\t"
+        "vstrb.8  q0, [%[to]]\n\t"
+        ".if      %c[vectors] == 2\n\t"
+        "vstrb.8  q1, [%[to], #64]\n\t"
+        ".endif"
+        :
+        : [bytes] "r"(bytes), [to] "r"(to), [turn] "r"(turn), [vectors] "i"(3 * Line <= Bytes ? 1 : 2)
+        : "q0", "q1", "q3", "memory");
 }
 
 // Gathers the window whose first column is `at`, one of four.
@@ -232,12 +226,7 @@ struct Extent {
 
 }  // namespace mve
 
-// A layer whose constants are a stream for vectors (Cfg::Vectors); the others have what the DSP extension has.
-template <class Cfg, class Found = void>
-struct MveConvolution : LaneConvolution<Cfg> {};
-
-template <class Cfg>
-struct MveConvolution<Cfg, typename Exists<Cfg::Vectors>::Type> {
+N2D2_STREAM_KERNEL(MveConvolution, Vectors, LaneConvolution<Cfg>) {
     N2D2_PLANES(Cfg);
     enum : int {
         C = Input::Channels,

@@ -117,12 +117,7 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const
 
 }  // namespace mve
 
-// A layer whose constants are a stream for vectors (Cfg::Vectors); the others have what the DSP extension has.
-template <class Cfg, class Found = void>
-struct MveDepthwise : PairDepthwise<Cfg> {};
-
-template <class Cfg>
-struct MveDepthwise<Cfg, typename Exists<Cfg::Vectors>::Type> {
+N2D2_STREAM_KERNEL(MveDepthwise, Vectors, PairDepthwise<Cfg>) {
     N2D2_PLANES(Cfg);
     enum : int {
         C = Input::Channels,

@@ -6,12 +6,7 @@
 
 namespace n2d2 {
 
-// A layer whose constants are a stream for vectors (Cfg::Vectors); the others have what the DSP extension has.
-template <class Cfg, class Found = void>
-struct MveFullyConnected : LaneFullyConnected<Cfg> {};
-
-template <class Cfg>
-struct MveFullyConnected<Cfg, typename Exists<Cfg::Vectors>::Type> {
+N2D2_STREAM_KERNEL(MveFullyConnected, Vectors, LaneFullyConnected<Cfg>) {
     N2D2_PLANES(Cfg);
     typedef PlaneRuns<Input> Runs;
     enum : int { K = (Runs::All + mve::Bytes - 1) / mve::Bytes * mve::Bytes, O = Output::Channels };

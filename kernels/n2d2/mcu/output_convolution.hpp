@@ -38,13 +38,7 @@ struct Buffers {
 template <bool Signed, int Rounding>
 N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                                const std::int32_t* stream, const Buffers& buffers, int begin, int end) {
-    Work work;
-    work.stream = stream;
-    work.outputs = s.outputs;
-    work.inputs = s.inputs;
-    work.round = Kernels<Rounding>::round(stored.zero);
-    work.low = stored.low;
-    work.high = stored.high;
+    Work work(stream, s.outputs, s.inputs, Kernels<Rounding>::round(stored.zero), stored);
     std::memset(buffers.padded, s.padding, static_cast<std::size_t>(s.kernelWidth * s.channels));
     lanes::Place places[4];
     lanes::PixelWalk<4> walk(s, in, out, buffers.lines, begin, end);
@@ -63,17 +57,12 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
 
 }  // namespace outputs
 
-// A layer whose constants are a stream (Cfg::Outputs); the others have the portable kernel.
-template <class Cfg, class Found = void>
-struct OutputConvolution : Convolution<Cfg, Portable> {};
-
-template <class Cfg>
-struct OutputConvolution<Cfg, typename Exists<Cfg::Outputs>::Type> {
-    typedef typename Cfg::Input Input;
+N2D2_STREAM_KERNEL(OutputConvolution, Outputs, Convolution<Cfg, Portable>) {
+    N2D2_PLANES(Cfg);
     enum : int { C = Input::Channels, K = Cfg::KernelHeight * Cfg::KernelWidth * C };
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
-                                const typename Cfg::Sum*, const Rows& rows = Rows::all<typename Cfg::Output>()) {
+                                const typename Cfg::Sum*, const Rows& rows = Rows::all<Output>()) {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(K);
         static constexpr outputs::Results stored = {Cfg::VectorZero, Cfg::VectorLow, Cfg::VectorHigh};
         unsigned char window[4 * K], padded[int(Cfg::KernelWidth) * C];

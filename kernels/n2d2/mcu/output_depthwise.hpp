@@ -14,13 +14,7 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const
                              const std::int32_t* stream, const unsigned char** rows, const unsigned char** taps,
                              unsigned char* padded, int begin, int end) {
     std::memset(padded, s.padding, static_cast<std::size_t>(s.channels));
-    Work work;
-    work.stream = stream;
-    work.outputs = s.channels;
-    work.inputs = s.kernelHeight * s.kernelWidth;
-    work.round = Kernels<Rounding>::round(stored.zero);
-    work.low = stored.low;
-    work.high = stored.high;
+    Work work(stream, s.channels, s.kernelHeight * s.kernelWidth, Kernels<Rounding>::round(stored.zero), stored);
     work.taps = taps;
     for (int turn = begin; turn < end; ++turn) {
         const int y = s.reverse ? s.out.height - 1 - turn : turn;
@@ -38,16 +32,11 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const
 
 }  // namespace outputs
 
-// A layer whose constants are a stream (Cfg::Outputs); the others have the portable kernel.
-template <class Cfg, class Found = void>
-struct OutputDepthwise : Depthwise<Cfg, Portable> {};
-
-template <class Cfg>
-struct OutputDepthwise<Cfg, typename Exists<Cfg::Outputs>::Type> {
-    typedef typename Cfg::Input Input;
+N2D2_STREAM_KERNEL(OutputDepthwise, Outputs, Depthwise<Cfg, Portable>) {
+    N2D2_PLANES(Cfg);
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
-                                const typename Cfg::Sum*, const Rows& rows = Rows::all<typename Cfg::Output>()) {
+                                const typename Cfg::Sum*, const Rows& rows = Rows::all<Output>()) {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(Input::Channels);
         static constexpr outputs::Results stored = {Cfg::VectorZero, Cfg::VectorLow, Cfg::VectorHigh};
         const unsigned char* lines[Cfg::KernelHeight];

@@ -5,12 +5,7 @@
 
 namespace n2d2 {
 
-// A layer whose constants are a stream (Cfg::Outputs); the others have the portable kernel.
-template <class Cfg, class Found = void>
-struct OutputFullyConnected : FullyConnected<Cfg, Portable> {};
-
-template <class Cfg>
-struct OutputFullyConnected<Cfg, typename Exists<Cfg::Outputs>::Type> {
+N2D2_STREAM_KERNEL(OutputFullyConnected, Outputs, FullyConnected<Cfg, Portable>) {
     N2D2_PLANES(Cfg);
     typedef PlaneRuns<Input> Runs;
     enum : int { Whole = int(Runs::Count) == 1, Signed = std::numeric_limits<typename Input::Type>::is_signed };
@@ -26,13 +21,8 @@ struct OutputFullyConnected<Cfg, typename Exists<Cfg::Outputs>::Type> {
             from = gathered;
         }
         typedef outputs::Kernels<Cfg::Rounding> Kernels;
-        outputs::Work work;
-        work.stream = elementsOf<std::int32_t>(weights);
-        work.outputs = Output::Channels;
-        work.inputs = Runs::All;
-        work.round = Kernels::round(Cfg::VectorZero);
-        work.low = Cfg::VectorLow;
-        work.high = Cfg::VectorHigh;
+        const outputs::Results stored = {Cfg::VectorZero, Cfg::VectorLow, Cfg::VectorHigh};
+        outputs::Work work(elementsOf<std::int32_t>(weights), Output::Channels, Runs::All, Kernels::round(stored.zero), stored);
         work.window[0] = from;
         work.out[0] = reinterpret_cast<unsigned char*>(line<Output>(out, 0));
         if (sizeof(typename Output::Type) == 1)

@@ -60,13 +60,9 @@ struct Work {
     away("r4") away("r5") away("r6") away("r7") \
     N2D2_PAIRS_STEP_OF(N2D2_SHIFTED)
 
-// All channels of a pixel. A template, so that a program has it once wherever it is included.
+// All channels of a pixel.
 #define N2D2_PAIRS_PIXEL(name, extend, scaled)                  \
-    template <int FrameBytes = 72>                              \
-    __attribute__((naked, noinline)) static void name(Work*) {  \
-        __asm__ volatile(                                       \
-            ".syntax unified\n\t"                               \
-            "push   {r4-r11, lr}\n\t"                           \
+    N2D2_ASM_FUNCTION(72, static void name(Work*), "r4-r11",    \
             "sub    sp, sp, #36\n\t"                            \
             "ldm    r0, {r2-r8, r10, r12}\n\t"                  \
             "mov    r1, r4\n\t"                                 \
@@ -102,9 +98,7 @@ struct Work {
             "add    r8, r8, #4\n\t"                             \
             "cmp    r8, r2\n\t"                                 \
             "bne    1b\n\t"                                     \
-            "add    sp, sp, #36\n\t"                            \
-            "pop    {r4-r11, pc}\n\t");                         \
-    }
+            "add    sp, sp, #36\n\t")
 
 template <int Rounding>
 struct Kernels;
@@ -165,12 +159,7 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, uns
 
 }  // namespace pairs
 
-// A layer whose constants are a stream (Cfg::Lanes); the others have the portable kernel.
-template <class Cfg, class Found = void>
-struct PairDepthwise : Depthwise<Cfg, Portable> {};
-
-template <class Cfg>
-struct PairDepthwise<Cfg, typename Exists<Cfg::Lanes>::Type> {
+N2D2_STREAM_KERNEL(PairDepthwise, Lanes, Depthwise<Cfg, Portable>) {
     N2D2_PLANES(Cfg);
     enum : int { Taps = Cfg::KernelHeight * Cfg::KernelWidth };
 

@@ -126,12 +126,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
 
 }  // namespace pixels
 
-// A layer whose constants are a stream (Cfg::Pixels); the others have the portable kernel.
-template <class Cfg, class Found = void>
-struct PixelConvolution : Convolution<Cfg, Portable> {};
-
-template <class Cfg>
-struct PixelConvolution<Cfg, typename Exists<Cfg::Pixels>::Type> {
+N2D2_STREAM_KERNEL(PixelConvolution, Pixels, Convolution<Cfg, Portable>) {
     N2D2_PLANES(Cfg);
     enum : int {
         C = Input::Channels,

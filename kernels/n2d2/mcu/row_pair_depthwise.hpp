@@ -66,50 +66,44 @@ struct Turn {
     "str    r11, [r4, #4]\n\t" "str    r12, [r4, #8]\n\t"             \
     "str    " p ", [r4, #12]\n\t" "str    " q ", [r4], #32\n\t"
 
-// Two rows of four channels of a chunk, two columns at a time. Templates, so that a program has each function once wherever it is included.
-#define N2D2_ROW_PAIRS_EXPAND(name, extend)                             \
-    template <int FrameBytes = 36>                                      \
-    __attribute__((naked, noinline)) void name(const Pair*) {           \
-        __asm__ volatile(                                               \
-            ".syntax unified\n\t"                                       \
-            "push   {r4-r11, lr}\n\t"                                   \
-            "ldm    r0, {r0-r8}\n\t"                                    \
-            "cbz    r5, 2f\n"                                           \
-        "1:\n\t"                                                        \
-            N2D2_ROW_PAIRS_ZEROS                                        \
-            "subs   r5, r5, #1\n\t"                                     \
-            "bne    1b\n"                                               \
-        "2:\n\t"                                                        \
-            "lsrs   r12, r6, #1\n\t"                                    \
-            "bcc    7f\n\t"                                             \
-            "ldr    r9, [r0]\n\t"                                       \
-            "ldr    r10, [r1]\n\t"                                      \
-            "add    r0, r0, r2\n\t"                                     \
-            "add    r1, r1, r3\n\t"                                     \
-            N2D2_ROW_PAIRS_SPREAD(extend, "r9", "r10")                  \
-        "7:\n\t"                                                        \
-            "bics   r6, r6, #1\n\t"                                     \
-            "beq    4f\n"                                               \
-        "3:\n\t"                                                        \
-            "ldr    r9, [r0]\n\t"                                       \
-            "ldr    r10, [r1]\n\t"                                      \
-            "ldr    r5, [r0, r2]\n\t"                                   \
-            "ldr    lr, [r1, r3]\n\t"                                   \
-            "add    r0, r0, r2, lsl #1\n\t"                             \
-            "add    r1, r1, r3, lsl #1\n\t"                             \
-            N2D2_ROW_PAIRS_SPREAD(extend, "r9", "r10")                  \
-            N2D2_ROW_PAIRS_SPREAD(extend, "r5", "lr")                   \
-            "subs   r6, r6, #2\n\t"                                     \
-            "bne    3b\n"                                               \
-        "4:\n\t"                                                        \
-            "cbz    r7, 6f\n"                                           \
-        "5:\n\t"                                                        \
-            N2D2_ROW_PAIRS_ZEROS                                        \
-            "subs   r7, r7, #1\n\t"                                     \
-            "bne    5b\n"                                               \
-        "6:\n\t"                                                        \
-            "pop    {r4-r11, pc}\n\t");                                 \
-    }
+// Two rows of four channels of a chunk, two columns at a time.
+#define N2D2_ROW_PAIRS_EXPAND(name, extend)                 \
+    N2D2_ASM_FUNCTION(36, void name(const Pair*), "r4-r11", \
+            "ldm    r0, {r0-r8}\n\t"                        \
+            "cbz    r5, 2f\n"                               \
+        "1:\n\t"                                            \
+            N2D2_ROW_PAIRS_ZEROS                            \
+            "subs   r5, r5, #1\n\t"                         \
+            "bne    1b\n"                                   \
+        "2:\n\t"                                            \
+            "lsrs   r12, r6, #1\n\t"                        \
+            "bcc    7f\n\t"                                 \
+            "ldr    r9, [r0]\n\t"                           \
+            "ldr    r10, [r1]\n\t"                          \
+            "add    r0, r0, r2\n\t"                         \
+            "add    r1, r1, r3\n\t"                         \
+            N2D2_ROW_PAIRS_SPREAD(extend, "r9", "r10")      \
+        "7:\n\t"                                            \
+            "bics   r6, r6, #1\n\t"                         \
+            "beq    4f\n"                                   \
+        "3:\n\t"                                            \
+            "ldr    r9, [r0]\n\t"                           \
+            "ldr    r10, [r1]\n\t"                          \
+            "ldr    r5, [r0, r2]\n\t"                       \
+            "ldr    lr, [r1, r3]\n\t"                       \
+            "add    r0, r0, r2, lsl #1\n\t"                 \
+            "add    r1, r1, r3, lsl #1\n\t"                 \
+            N2D2_ROW_PAIRS_SPREAD(extend, "r9", "r10")      \
+            N2D2_ROW_PAIRS_SPREAD(extend, "r5", "lr")       \
+            "subs   r6, r6, #2\n\t"                         \
+            "bne    3b\n"                                   \
+        "4:\n\t"                                            \
+            "cbz    r7, 6f\n"                               \
+        "5:\n\t"                                            \
+            N2D2_ROW_PAIRS_ZEROS                            \
+            "subs   r7, r7, #1\n\t"                         \
+            "bne    5b\n"                                   \
+        "6:\n\t")
 
 N2D2_ROW_PAIRS_EXPAND(expandUnsigned, "uxtb16")
 N2D2_ROW_PAIRS_EXPAND(expandSigned, "sxtb16")
@@ -183,48 +177,42 @@ N2D2_ROW_PAIRS_EXPAND(expandSigned, "sxtb16")
 
 // Four channels of a line, or of two; `words`: what the bias, in lr, and the second word of doubled sums become; `back`: bytes from the next
 // constants to V. On the stack: 0 Turn, 24 bias, 28 second word, 32 end of the channels.
-#define N2D2_ROW_PAIRS_PRODUCTS(name, outputs, scaled, bias, words, back)  \
-    template <int FrameBytes = 72>                                      \
-    __attribute__((naked, noinline)) static void name(const Turn*) {    \
-        __asm__ volatile(                                               \
-            ".syntax unified\n\t"                                       \
-            "push   {r4-r11, lr}\n\t"                                   \
-            "sub    sp, sp, #36\n\t"                                    \
-            "ldm    r0, {r1-r6}\n\t"                                    \
-            "stm    sp, {r1-r6}\n\t"                                    \
-            "add    r1, r1, #16\n\t"                                    \
-            "str    r1, [sp, #32]\n"                                    \
-        "1:\n\t"                                                        \
-            "ldm    sp, {r0, r3, r9, r12}\n\t"                                                    \
-            "ldm    r3!, {r1, r4-r8, r10, lr}\n\t"                      \
-            words                                                       \
-            "str    r3, [sp, #4]\n\t"                                   \
-            "pkhtb  r7, r8, r7, asr #16\n\t"                            \
-            "orr    r8, r12, r10, lsr #16\n\t"                           \
-            outputs(0, scaled, bias, "r10", "r11", "r12", "r8")     \
-            "ldr    r11, [sp, #20]\n\t"                                 \
-            "ldm    sp, {r0, r3, r9, r12}\n\t"                                                    \
-            "cmp    r11, #0\n\t"                                        \
-            "beq.w  4f\n\t"                                             \
-            "add    r9, r9, #96\n\t"                                    \
-            "sub    r3, r3, #" back "\n\t"                              \
-            "ldm    r3, {r7, r8, r10}\n\t"                              \
-            "pkhbt  r4, r4, r5, lsl #16\n\t"                            \
-            "pkhbt  r6, r6, r12\n\t"                                     \
-            outputs(1, scaled, bias, "r5", "r11", "r12", "r6")      \
-            "ldr    r0, [sp, #0]\n\t"                                   \
-            "ldr    r9, [sp, #8]\n"                                     \
-        "4:\n\t"                                                        \
-            "ldr    r3, [sp, #32]\n\t"                                  \
-            "add    r0, r0, #4\n\t"                                     \
-            "add    r9, r9, #1\n\t"                                     \
-            "str    r0, [sp, #0]\n\t"                                   \
-            "str    r9, [sp, #8]\n\t"                                   \
-            "cmp    r0, r3\n\t"                                         \
-            "bne.w  1b\n\t"                                             \
-            "add    sp, sp, #36\n\t"                                    \
-            "pop    {r4-r11, pc}\n\t");                                 \
-    }
+#define N2D2_ROW_PAIRS_PRODUCTS(name, outputs, scaled, bias, words, back)   \
+    N2D2_ASM_FUNCTION(72, static void name(const Turn*), "r4-r11",          \
+            "sub    sp, sp, #36\n\t"                                        \
+            "ldm    r0, {r1-r6}\n\t"                                        \
+            "stm    sp, {r1-r6}\n\t"                                        \
+            "add    r1, r1, #16\n\t"                                        \
+            "str    r1, [sp, #32]\n"                                        \
+        "1:\n\t"                                                            \
+            "ldm    sp, {r0, r3, r9, r12}\n\t"                              \
+            "ldm    r3!, {r1, r4-r8, r10, lr}\n\t"                          \
+            words                                                           \
+            "str    r3, [sp, #4]\n\t"                                       \
+            "pkhtb  r7, r8, r7, asr #16\n\t"                                \
+            "orr    r8, r12, r10, lsr #16\n\t"                              \
+            outputs(0, scaled, bias, "r10", "r11", "r12", "r8")             \
+            "ldr    r11, [sp, #20]\n\t"                                     \
+            "ldm    sp, {r0, r3, r9, r12}\n\t"                              \
+            "cmp    r11, #0\n\t"                                            \
+            "beq.w  4f\n\t"                                                 \
+            "add    r9, r9, #96\n\t"                                        \
+            "sub    r3, r3, #" back "\n\t"                                  \
+            "ldm    r3, {r7, r8, r10}\n\t"                                  \
+            "pkhbt  r4, r4, r5, lsl #16\n\t"                                \
+            "pkhbt  r6, r6, r12\n\t"                                        \
+            outputs(1, scaled, bias, "r5", "r11", "r12", "r6")              \
+            "ldr    r0, [sp, #0]\n\t"                                       \
+            "ldr    r9, [sp, #8]\n"                                         \
+        "4:\n\t"                                                            \
+            "ldr    r3, [sp, #32]\n\t"                                      \
+            "add    r0, r0, #4\n\t"                                         \
+            "add    r9, r9, #1\n\t"                                         \
+            "str    r0, [sp, #0]\n\t"                                       \
+            "str    r9, [sp, #8]\n\t"                                       \
+            "cmp    r0, r3\n\t"                                             \
+            "bne.w  1b\n\t"                                                 \
+            "add    sp, sp, #36\n\t")
 
 #define N2D2_ROW_PAIRS_HIGH(sum) "smmulr " sum ", " sum ", r1\n\t"
 #define N2D2_ROW_PAIRS_SCALED(sum) N2D2_SCALED(sum, "r1", "lr")
@@ -433,12 +421,7 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, uns
 
 }  // namespace rowpairs
 
-// A layer whose stream is in this order (Cfg::RowPairs); the others have the kernel by pairs of taps.
-template <class Cfg, class Found = void>
-struct RowPairDepthwise : PairDepthwise<Cfg> {};
-
-template <class Cfg>
-struct RowPairDepthwise<Cfg, typename Exists<Cfg::RowPairs>::Type> {
+N2D2_STREAM_KERNEL(RowPairDepthwise, RowPairs, PairDepthwise<Cfg>) {
     N2D2_PLANES(Cfg);
     static_assert(Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::DilationHeight == 1 && Cfg::DilationWidth == 1 &&
                       Cfg::StrideWidth <= 2,

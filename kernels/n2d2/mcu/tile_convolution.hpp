@@ -12,9 +12,8 @@
 //
 //   [16 positions][pair of channels][4 outputs];  (bias, multiplier) of each output;  second words of doubled sums (lanes.hpp)
 //
-// Results as in lanes.hpp. FrameBytes: of the stack, for `make size`, as the compiler does not know them.
-// One function for all layers reads their shapes from constants. Pairs of lines come in their order. Where the output lies over the input, the first stored line of a pair may cover one line of inputs that
-// the pair still needs: that one is copied.
+// Results as in lanes.hpp. One function for all layers reads their shapes from constants. Pairs of lines come in their order. Where the output
+// lies over the input, the first stored line of a pair may cover one line of inputs that the pair still needs: that one is copied.
 #pragma once
 
 #include "n2d2/mcu/lane_convolution.hpp"
@@ -86,14 +85,10 @@ enum : int { StepBytes = 44, Unrolled = 8 };  // of the products of two channels
     N2D2_TILES_ROW(r3, r5, r7, r9, r11, r0, first)  \
     N2D2_TILES_ROW(r4, r6, r8, r10, r12, lr, second)
 
-// The inputs of two tiles: `taps` are six columns of four pixels, `channels` a multiple of four. A template, so that a program
-// has it once wherever it is included. On the stack: 192 taps, 196 channels, 200 those that are done.
+// The inputs of two tiles: `taps` are six columns of four pixels, `channels` a multiple of four. On the stack: 192 taps, 196 channels, 200
+// those that are done.
 #define N2D2_TILES_TRANSFORM(name, extend)                                                          \
-    template <int FrameBytes = 240>                                                                 \
-    __attribute__((naked, noinline)) void name(const unsigned char* const*, std::uint32_t*, int) {  \
-        __asm__ volatile(                                                                           \
-            ".syntax unified\n\t"                                                                   \
-            "push   {r4-r11, lr}\n\t"                                                               \
+    N2D2_ASM_FUNCTION(240, void name(const unsigned char* const*, std::uint32_t*, int), "r4-r11",   \
             "sub    sp, sp, #204\n\t"                                                               \
             "str    r0, [sp, #192]\n\t"                                                             \
             "str    r2, [sp, #196]\n\t"                                                             \
@@ -113,9 +108,7 @@ enum : int { StepBytes = 44, Unrolled = 8 };  // of the products of two channels
             "add    r2, r2, #4\n\t"                                                                 \
             "cmp    r2, r3\n\t"                                                                     \
             "bne    1b\n\t"                                                                         \
-            "add    sp, sp, #204\n\t"                                                               \
-            "pop    {r4-r11, pc}\n\t");                                                             \
-    }
+            "add    sp, sp, #204\n\t")
 
 N2D2_TILES_TRANSFORM(transformUnsigned, "uxtb16")
 N2D2_TILES_TRANSFORM(transformSigned, "sxtb16")
@@ -215,94 +208,85 @@ N2D2_TILES_TRANSFORM(transformSigned, "sxtb16")
 #define N2D2_TILES_BYTE3(word, result) N2D2_TILES_BYTE(word, result, 24)
 
 // Four outputs of a line of both tiles, whose pointers the stack has at `out`.
-#define N2D2_TILES_LINE(scaled, sums, out, label)               \
-    N2D2_TILES_OUTPUT(scaled, sums, 0, N2D2_TILES_BYTE0)        \
-    N2D2_TILES_OUTPUT(scaled, sums + 8, 8, N2D2_TILES_BYTE1)    \
-    N2D2_TILES_OUTPUT(scaled, sums + 16, 16, N2D2_TILES_BYTE2)  \
-    N2D2_TILES_OUTPUT(scaled, sums + 24, 24, N2D2_TILES_BYTE3)  \
-    "ldrd   r2, r3, [sp, #40]\n\t"                              \
-    "orrs   r4, r2, r3\n\t"                                     \
-    "beq    " #label "f\n\t"                                    \
-    N2D2_LIMITED("r8", "r2", "r3")                              \
-    N2D2_LIMITED("r9", "r2", "r3")                              \
-    N2D2_LIMITED("r10", "r2", "r3")                             \
-    N2D2_LIMITED("r11", "r2", "r3")                             \
-    #label ":\n\t"                                              \
-    "ldr    r2, [sp, #48]\n\t"                                  \
-    "ldr    r3, [sp, #28]\n\t"                                  \
-    "ldrd   r4, r5, [sp, #" #out "]\n\t"                        \
-    "ldrd   r6, r7, [sp, #" #out " + 8]\n\t"                    \
-    N2D2_ASM_EACH("r8,r9,r10,r11", "eor \\x, \\x, r2")          \
-    "str    r8, [r4, r3]\n\t"                                   \
-    "str    r9, [r5, r3]\n\t"                                   \
-    "str    r10, [r6, r3]\n\t"                                  \
+#define N2D2_TILES_LINE(scaled, sums, out, label)                   \
+    N2D2_TILES_OUTPUT(scaled, sums, 0, N2D2_TILES_BYTE0)            \
+    N2D2_TILES_OUTPUT(scaled, sums + 8, 8, N2D2_TILES_BYTE1)        \
+    N2D2_TILES_OUTPUT(scaled, sums + 16, 16, N2D2_TILES_BYTE2)      \
+    N2D2_TILES_OUTPUT(scaled, sums + 24, 24, N2D2_TILES_BYTE3)      \
+    "ldrd   r2, r3, [sp, #40]\n\t"                                  \
+    "orrs   r4, r2, r3\n\t"                                         \
+    "beq    " #label "f\n\t"                                        \
+    N2D2_ASM_EACH("r8,r9,r10,r11", N2D2_LIMITED("\\x", "r2", "r3")) \
+    #label ":\n\t"                                                  \
+    "ldr    r2, [sp, #48]\n\t"                                      \
+    "ldr    r3, [sp, #28]\n\t"                                      \
+    "ldrd   r4, r5, [sp, #" #out "]\n\t"                            \
+    "ldrd   r6, r7, [sp, #" #out " + 8]\n\t"                        \
+    N2D2_ASM_EACH("r8,r9,r10,r11", "eor \\x, \\x, r2")              \
+    "str    r8, [r4, r3]\n\t"                                       \
+    "str    r9, [r5, r3]\n\t"                                       \
+    "str    r10, [r6, r3]\n\t"                                      \
     "str    r11, [r7, r3]\n\t"
 
 // All outputs of two tiles. On the stack: 0 end and back, 8 the inputs, 12 entries of four loops, 28 outputs that are stored, 32 blocks that
 // are left, 36 zero, 40 low and room, 48 mask, 52 where sums are kept next, 56 the pointers of the results, 88 a row of sums, 120 the
 // sums [4 columns][2 lines][4 outputs][2 tiles].
-#define N2D2_TILES_OUTPUTS(scaled, bytes)                                       \
-    template <int FrameBytes = 412>                                             \
-    __attribute__((naked, noinline, aligned(4))) static void outputs(Work*) {   \
-        __asm__ volatile(                                                       \
-            ".syntax unified\n\t"                                               \
-            "push   {r4-r11, lr}\n\t"                                           \
-            "sub    sp, sp, #376\n\t"                                           \
-            "ldrd   r2, r1, [r0, #0]\n\t"                                       \
-            "str    r2, [sp, #8]\n\t"                                           \
-            "ldrd   r2, r3, [r0, #8]\n\t"                                       \
-            "strd   r2, r3, [sp, #0]\n\t"                                       \
-            "ldr    r2, [r0, #20]\n\t"                                          \
-            N2D2_TILES_ENTRY(12, 2)                                             \
-            N2D2_TILES_ENTRY(16, 3)                                             \
-            "ldr    r2, [r0, #24]\n\t"                                          \
-            N2D2_TILES_ENTRY(20, 4)                                             \
-            N2D2_TILES_ENTRY(24, 5)                                             \
-            "mov    r2, #0\n\t"                                                 \
-            "ldr    r3, [r0, #16]\n\t"                                          \
-            "strd   r2, r3, [sp, #28]\n\t"                                      \
-            "add    r0, r0, #28\n\t"                                            \
-            "add    r2, sp, #36\n\t"                                            \
-            "ldm    r0!, {r4-r7}\n\t"                                           \
-            "stm    r2, {r4-r7}\n\t"                                            \
-            "add    r2, sp, #56\n\t"                                            \
-            "ldm    r0, {r4-r11}\n\t"                                           \
-            "stm    r2, {r4-r11}\n"                                             \
-        "1:\n\t"                                                                \
-            "ldr    r0, [sp, #8]\n\t"                                           \
-            "add    r2, sp, #120\n\t"                                           \
-            "str    r2, [sp, #52]\n"                                            \
-        "6:\n\t"                                                                \
-            N2D2_TILES_POSITION(N2D2_TILES_FIRST, 12, 2)                        \
-            "add    r2, sp, #88\n\t"                                            \
-            "stm    r2, {r4-r11}\n\t"                                           \
-            N2D2_TILES_POSITION(N2D2_TILES_FIRST, 16, 3)                        \
-            N2D2_TILES_BOTH(r4, r5, 88)                                         \
-            N2D2_TILES_BOTH(r6, r7, 96)                                         \
-            N2D2_TILES_BOTH(r8, r9, 104)                                        \
-            N2D2_TILES_BOTH(r10, r11, 112)                                      \
-            N2D2_TILES_POSITION("", 20, 4)                                      \
-            N2D2_TILES_KEEP                                                     \
-            "add    r2, sp, #88\n\t"                                            \
-            "ldm    r2, {r4-r11}\n\t"                                           \
-            N2D2_TILES_POSITION("", 24, 5)                                      \
-            N2D2_TILES_KEEP                                                     \
-            "add    r3, sp, #376\n\t"                                           \
-            "cmp    r2, r3\n\t"                                                 \
-            "bne    6b\n\t"                                                     \
-            "ldr    r0, [sp, #36]\n\t"                                          \
-            N2D2_TILES_LINE(scaled, 120, 56, 7)                                 \
-            N2D2_TILES_LINE(scaled, 152, 72, 8)                                 \
-            "add    r1, r1, #" #bytes "\n\t"                                    \
-            "add    r3, r3, #4\n\t"                                             \
-            "ldr    r2, [sp, #32]\n\t"                                          \
-            "str    r3, [sp, #28]\n\t"                                          \
-            "subs   r2, r2, #1\n\t"                                             \
-            "str    r2, [sp, #32]\n\t"                                          \
-            "bne    1b\n\t"                                                     \
-            "add    sp, sp, #376\n\t"                                           \
-            "pop    {r4-r11, pc}\n\t");                                         \
-    }
+#define N2D2_TILES_OUTPUTS(scaled, bytes)                                                       \
+    N2D2_ASM_FUNCTION(412, __attribute__((aligned(4))) static void outputs(Work*), "r4-r11",    \
+            "sub    sp, sp, #376\n\t"                                                           \
+            "ldrd   r2, r1, [r0, #0]\n\t"                                                       \
+            "str    r2, [sp, #8]\n\t"                                                           \
+            "ldrd   r2, r3, [r0, #8]\n\t"                                                       \
+            "strd   r2, r3, [sp, #0]\n\t"                                                       \
+            "ldr    r2, [r0, #20]\n\t"                                                          \
+            N2D2_TILES_ENTRY(12, 2)                                                             \
+            N2D2_TILES_ENTRY(16, 3)                                                             \
+            "ldr    r2, [r0, #24]\n\t"                                                          \
+            N2D2_TILES_ENTRY(20, 4)                                                             \
+            N2D2_TILES_ENTRY(24, 5)                                                             \
+            "mov    r2, #0\n\t"                                                                 \
+            "ldr    r3, [r0, #16]\n\t"                                                          \
+            "strd   r2, r3, [sp, #28]\n\t"                                                      \
+            "add    r0, r0, #28\n\t"                                                            \
+            "add    r2, sp, #36\n\t"                                                            \
+            "ldm    r0!, {r4-r7}\n\t"                                                           \
+            "stm    r2, {r4-r7}\n\t"                                                            \
+            "add    r2, sp, #56\n\t"                                                            \
+            "ldm    r0, {r4-r11}\n\t"                                                           \
+            "stm    r2, {r4-r11}\n"                                                             \
+        "1:\n\t"                                                                                \
+            "ldr    r0, [sp, #8]\n\t"                                                           \
+            "add    r2, sp, #120\n\t"                                                           \
+            "str    r2, [sp, #52]\n"                                                            \
+        "6:\n\t"                                                                                \
+            N2D2_TILES_POSITION(N2D2_TILES_FIRST, 12, 2)                                        \
+            "add    r2, sp, #88\n\t"                                                            \
+            "stm    r2, {r4-r11}\n\t"                                                           \
+            N2D2_TILES_POSITION(N2D2_TILES_FIRST, 16, 3)                                        \
+            N2D2_TILES_BOTH(r4, r5, 88)                                                         \
+            N2D2_TILES_BOTH(r6, r7, 96)                                                         \
+            N2D2_TILES_BOTH(r8, r9, 104)                                                        \
+            N2D2_TILES_BOTH(r10, r11, 112)                                                      \
+            N2D2_TILES_POSITION("", 20, 4)                                                      \
+            N2D2_TILES_KEEP                                                                     \
+            "add    r2, sp, #88\n\t"                                                            \
+            "ldm    r2, {r4-r11}\n\t"                                                           \
+            N2D2_TILES_POSITION("", 24, 5)                                                      \
+            N2D2_TILES_KEEP                                                                     \
+            "add    r3, sp, #376\n\t"                                                           \
+            "cmp    r2, r3\n\t"                                                                 \
+            "bne    6b\n\t"                                                                     \
+            "ldr    r0, [sp, #36]\n\t"                                                          \
+            N2D2_TILES_LINE(scaled, 120, 56, 7)                                                 \
+            N2D2_TILES_LINE(scaled, 152, 72, 8)                                                 \
+            "add    r1, r1, #" #bytes "\n\t"                                                    \
+            "add    r3, r3, #4\n\t"                                                             \
+            "ldr    r2, [sp, #32]\n\t"                                                          \
+            "str    r3, [sp, #28]\n\t"                                                          \
+            "subs   r2, r2, #1\n\t"                                                             \
+            "str    r2, [sp, #32]\n\t"                                                          \
+            "bne    1b\n\t"                                                                     \
+            "add    sp, sp, #376\n\t")
 
 template <int Rounding>
 struct Kernels;
@@ -321,8 +305,8 @@ N2D2_TILES_KERNELS(lanes::Once, N2D2_TILES_ONCE, 48)
 struct Buffers {
     std::uint32_t* inputs;  // 16 for each channel: those of two tiles, transformed
     unsigned char* padded;  // channels
-    unsigned char*
-        results;  // outputs rounded up to four: of pixels that are not there; of eight pixels where outputs are no multiple of four
+    // Outputs rounded up to four: of pixels that are not there; of eight pixels where outputs are no multiple of four.
+    unsigned char* results;
     unsigned char* copy;  // a line of inputs; null where the output lies apart
 };
 
@@ -409,12 +393,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const unsigned char* in, u
 
 }  // namespace tiles
 
-// A layer whose stream has transformed weights (Cfg::Transformed); the others have the kernel by lanes.
-template <class Cfg, class Found = void>
-struct TileConvolution : LaneConvolution<Cfg> {};
-
-template <class Cfg>
-struct TileConvolution<Cfg, typename Exists<Cfg::Transformed>::Type> {
+N2D2_STREAM_KERNEL(TileConvolution, Transformed, LaneConvolution<Cfg>) {
     N2D2_PLANES(Cfg);
     static_assert(Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::StrideHeight == 1 && Cfg::StrideWidth == 1 &&
                       Cfg::DilationHeight == 1 && Cfg::DilationWidth == 1 && Cfg::Groups == 1 && !Cfg::Streamed,

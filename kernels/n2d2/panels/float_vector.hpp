@@ -11,6 +11,7 @@
 
 #define N2D2_BIND_FLOATS
 #include "n2d2/bindings.hpp"
+#undef N2D2_BIND_FLOATS
 
 namespace n2d2 {
 namespace floats {

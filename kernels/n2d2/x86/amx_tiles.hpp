@@ -33,8 +33,8 @@ template <int Panels>
 struct Instead {
     const std::uint8_t* x;
     long pitch;
-    const std::int8_t* weights[Panels];
-    const std::int32_t* bias[Panels];
+    const std::int8_t* weights[2];
+    const std::int32_t* bias[2];
     int words;
     std::int32_t* to;
 
@@ -285,11 +285,8 @@ struct TileProduct {
                 }
                 if (rest)
                     step<Count>(x + Steps * StepWords * 4, pitch, first.rest, second.rest);
-            } else if (two) {
-                Instead<2> instead = {x, pitch, {first.whole, second.whole}, {first.bias, second.bias}, Words, to};
-                instead.run(Pair);
             } else {
-                Instead<1> instead = {x, pitch, {first.whole}, {first.bias}, Words, to};
+                Instead<Count> instead = {x, pitch, {first.whole, second.whole}, {first.bias, second.bias}, Words, to};
                 instead.run(Pair);
             }
             waiting.all(out, y);

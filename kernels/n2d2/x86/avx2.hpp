@@ -9,30 +9,9 @@
 namespace n2d2 {
 namespace avx2 {
 
-using bytes::flipped;
 using bytes::four;
 using bytes::loadBytes;
-using bytes::packedBytes;
 using bytes::storeBytes;
-
-template <class In>
-N2D2_INLINE __m256i flipped(__m256i x) {
-    return std::numeric_limits<In>::is_signed ? _mm256_xor_si256(x, _mm256_set1_epi8(static_cast<char>(0x80))) : x;
-}
-
-// Lanes of a vector of 32-bit elements that are among Count.
-template <int Count>
-N2D2_INLINE __m256i lanes() {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(Count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-
-// Count elements of 32 bits from `first` on, those beyond four from `second` on; the others zero.
-template <int Count>
-N2D2_INLINE __m256i eight(const void* first, const void* second) {
-    if (Count <= 4)
-        return _mm256_zextsi128_si256(four<Count>(first));
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(four<4>(first)), four<(Count > 4 ? Count - 4 : 1)>(second), 1);
-}
 
 // Stores the first Count of 8 values that fit into the type, of 16 or 32 bits.
 template <int Count, class T>
@@ -44,14 +23,9 @@ N2D2_INLINE void store8(__m256i values, T* out) {
     } else if (Count >= 8) {
         store256(out, values);
     } else {
-        _mm256_maskstore_epi32(elementsOf<int>(out), lanes<Count>(), values);
+        const __m256i some = _mm256_cmpgt_epi32(_mm256_set1_epi32(Count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        _mm256_maskstore_epi32(elementsOf<int>(out), some, values);
     }
-}
-
-// Pairs of vectors of 16-bit integers to bytes, saturated to the type, in each half of 128 bits.
-template <class T>
-N2D2_INLINE __m256i packedBytes(__m256i a, __m256i b) {
-    return std::numeric_limits<T>::is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
 }
 
 struct Vec {
@@ -65,9 +39,13 @@ struct Vec {
     static N2D2_INLINE Ints inEach(__m128i x) { return _mm256_broadcastsi128_si256(x); }
     N2D2_X86_PRIMITIVES(_mm256, si256)
     N2D2_X86_BYTE_PRIMITIVES(_mm256, si256)
+    N2D2_X86_BYTE_LIMITS(_mm256, Ints)
+    N2D2_X86_BYTE_LIMITS(_mm, __m128i)
     template <int Count>
     static N2D2_INLINE Ints some(const void* first, const void* second) {
-        return eight<Count>(first, second);
+        if (Count <= 4)
+            return _mm256_zextsi128_si256(four<Count>(first));
+        return _mm256_inserti128_si256(_mm256_castsi128_si256(four<4>(first)), four<(Count > 4 ? Count - 4 : 1)>(second), 1);
     }
     template <int Count>
     static N2D2_INLINE Ints loadSome(const void* from) {
@@ -79,34 +57,11 @@ struct Vec {
                                        loadBytes<(Count > 16 ? Count - 16 : 1)>(static_cast<const unsigned char*>(from) + 16),
                                        1);
     }
-    static N2D2_INLINE Ints word(const std::uint8_t* from) {
-        std::int32_t value;
-        std::memcpy(&value, from, 4);
-        return _mm256_set1_epi32(value);
-    }
-    template <class In>
-    static N2D2_INLINE Ints flipped(Ints x) {
-        return avx2::flipped<In>(x);
-    }
-    template <class In, int Count>
-    static N2D2_INLINE Ints widened(const In* from) {
-        return _mm256_cvtepu8_epi16(bytes::flipped<In>(loadBytes<Count>(from)));
-    }
     // The first eight bytes of both in turns, as 16-bit integers.
     static N2D2_INLINE Ints bytePairs(Ints a, Ints b) {
         return _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(_mm256_castsi256_si128(a), _mm256_castsi256_si128(b)));
     }
     static N2D2_INLINE void pin(Ints& x) { __asm__("" : "+x"(x)); }
-
-    // Also of 128 bits.
-    template <class T>
-    static N2D2_INLINE __m128i largerBytes(__m128i x, char value) {
-        return bytes::larger<T>(x, value);
-    }
-    template <class T>
-    static N2D2_INLINE __m128i smallerBytes(__m128i x, char value) {
-        return bytes::smaller<T>(x, value);
-    }
 
     template <class T>
     static N2D2_INLINE Ints packed(Ints a, Ints b, Ints c, Ints d) {
@@ -155,10 +110,6 @@ struct Vec {
                                                                static_cast<unsigned char*>(to) + 16);
     }
 
-    template <int Count>
-    static N2D2_INLINE __m128i sixteen(const void* from) {
-        return avx2::loadBytes<Count>(from);
-    }
     template <class A, class B>
     static N2D2_INLINE void pairsOf(__m128i a, __m128i b, Ints (&to)[2]) {
         const Ints wideA = wide<A>(a), wideB = wide<B>(b);
@@ -172,9 +123,6 @@ struct Vec {
         avx2::storeBytes<Count>(epilogue.clampBytes(x), to);
     }
 };
-
-template <class Epilogue, int Count>
-using Epilogue8 = OutputsEpilogue<Vec, Epilogue, Count>;
 
 }  // namespace avx2
 

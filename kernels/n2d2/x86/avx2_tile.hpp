@@ -23,7 +23,7 @@ struct Tile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
 
     template <int Count>
     static N2D2_INLINE __m256i rescaled(__m256i sums, int output) {
-        return Epilogue8<Epilogue, Count>(output, output + 4).template apply<Bytes>(sums);
+        return Vec::Epilogue<Epilogue, Count>(output, output + 4).template apply<Bytes>(sums);
     }
     static N2D2_INLINE __m256i rescaled(const __m256i (&sums)[Vectors], int v, int output) {
         return v == Vectors - 1 ? rescaled<Rest>(sums[v], output + 8 * v) : rescaled<8>(sums[v], output + 8 * v);
@@ -33,8 +33,8 @@ struct Tile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
     template <int Count>
     struct Finish {
         enum : int { Second = Count > 8 ? Count - 8 : 1 };
-        const Epilogue8<Epilogue, (Count < 8 ? Count : 8)> first;
-        const Epilogue8<Epilogue, Second> second;
+        const Vec::Epilogue<Epilogue, (Count < 8 ? Count : 8)> first;
+        const Vec::Epilogue<Epilogue, Second> second;
         N2D2_INLINE explicit Finish(int output)
             : first(output, output + 4), second(Count > 8 ? output + 8 : output, Count > 8 ? output + 12 : output) {}
 
@@ -53,8 +53,8 @@ struct Tile : SplitTile<Vec, In, Pixels, Panels, Words, LastOutputs, Weight> {
         for (int p = 0; p < Pixels; p += 2) {
             const int next = least(p + 1, Pixels - 1);
             const __m256i a = epilogue.halves(sums[p] + 2 * panel);
-            const __m256i both = packedBytes<Out>(a, next == p ? a : epilogue.halves(sums[next] + 2 * panel));
-            const __m256i bytes = Epilogue8<Epilogue, 8>::clampBytes(_mm256_permutevar8x32_epi32(both, order));
+            const __m256i both = Vec::packedBytes<Out>(a, next == p ? a : epilogue.halves(sums[next] + 2 * panel));
+            const __m256i bytes = Vec::Epilogue<Epilogue, 8>::clampBytes(_mm256_permutevar8x32_epi32(both, order));
             storeBytes<Count>(_mm256_castsi256_si128(bytes), at(p) + output);
             if (next != p)
                 storeBytes<Count>(_mm256_extracti128_si256(bytes, 1), at(next) + output);
@@ -117,11 +117,6 @@ struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
             __asm__("" : "+r"(w));
         }
     }
-};
-
-struct BytesMicrokernel : Microkernel {
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Products : ByteProducts<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
 };
 
 }  // namespace avx2

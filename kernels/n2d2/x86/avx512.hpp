@@ -55,28 +55,6 @@ N2D2_INLINE void storeAtLeast(__m512i x, std::uint8_t* to) {
         _mm512_storeu_si512(to, x);
 }
 
-// Copies Count values as the instructions want them. Up to 63 bytes behind them are written too.
-template <class T, int Count>
-N2D2_INLINE void copyFlipped(const T* from, std::uint8_t* to) {
-    constexpr int bytes = Count * static_cast<int>(sizeof(T)), whole = bytes / 64 * 64, rest = bytes - whole;
-    const unsigned char* const source = reinterpret_cast<const unsigned char*>(from);
-    for (int i = 0; i < whole; i += 64)
-        _mm512_storeu_si512(to + i, Flip<T>::apply(_mm512_loadu_si512(source + i)));
-    if (rest > 0)
-        storeAtLeast<rest>(Flip<T>::apply(loadBytes<rest>(source + whole)), to + whole);
-}
-
-// Count times `value`, as copyFlipped would write it.
-template <class T, int Count>
-N2D2_INLINE void fillFlipped(int value, std::uint8_t* to) {
-    constexpr int bytes = Count * static_cast<int>(sizeof(T)), whole = bytes / 64 * 64, rest = bytes - whole;
-    const __m512i x = Flip<T>::apply(Flip<T>::all(value));
-    for (int i = 0; i < whole; i += 64)
-        _mm512_storeu_si512(to + i, x);
-    if (rest > 0)
-        storeAtLeast<rest>(x, to + whole);
-}
-
 #if defined(__clang__) || defined(N2D2_EMULATED_AVX512VNNI)
 N2D2_DOT_BY_INTRINSIC(dot, __m512i, _mm512_dpbusd_epi32)
 N2D2_DOT_BY_INTRINSIC(dotPairs, __m512i, _mm512_dpwssd_epi32)
@@ -171,6 +149,7 @@ struct Vec {
     };
 
     N2D2_X86_PRIMITIVES(_mm512, si512)
+    N2D2_X86_BYTE_LIMITS(_mm512, Ints)
     template <int Count>
     static N2D2_INLINE Ints some(const void* from, const void*) {
         return Count < 16 ? _mm512_maskz_loadu_epi32(first16(Count), from) : load(from);
@@ -178,11 +157,6 @@ struct Vec {
     template <int Count>
     static N2D2_INLINE void store(Ints x, std::int32_t* to) {
         store16<Count>(x, to);
-    }
-    static N2D2_INLINE Ints word(const std::uint8_t* from) {
-        std::int32_t four;
-        std::memcpy(&four, from, 4);
-        return spread(four);
     }
     static N2D2_INLINE void pin(Ints&) {}  // one instruction multiplies and adds
     static N2D2_INLINE void dot(Ints& sums, Ints x, Ints w) { avx512::dot(sums, x, w); }

@@ -117,11 +117,21 @@ struct Microkernel {
         // Up to 63 bytes behind the values may be written.
         template <int Count>
         static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
-            copyFlipped<In, Count>(from, to);
+            constexpr int bytes = Count * int(Size), whole = bytes / 64 * 64, rest = bytes - whole;
+            const unsigned char* const source = reinterpret_cast<const unsigned char*>(from);
+            for (int i = 0; i < whole; i += 64)
+                _mm512_storeu_si512(to + i, Flip<In>::apply(_mm512_loadu_si512(source + i)));
+            if (rest > 0)
+                storeAtLeast<rest>(Flip<In>::apply(loadBytes<rest>(source + whole)), to + whole);
         }
         template <int Count>
         static N2D2_INLINE void fill(int value, std::uint8_t* to) {
-            fillFlipped<In, Count>(value, to);
+            constexpr int bytes = Count * int(Size), whole = bytes / 64 * 64, rest = bytes - whole;
+            const __m512i x = Flip<In>::apply(Flip<In>::all(value));
+            for (int i = 0; i < whole; i += 64)
+                _mm512_storeu_si512(to + i, x);
+            if (rest > 0)
+                storeAtLeast<rest>(x, to + whole);
         }
     };
 

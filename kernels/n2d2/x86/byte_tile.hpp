@@ -95,16 +95,15 @@ struct ByteTile<Sums, Products, Words, true> : Products {
 };
 
 // By the constant ByteSums of a layer: Sums of its products of bytes, 0 where they may saturate.
-template <class Microkernel, int Sums>
+template <class Microkernel, template <class, int, int, int, int, class> class Products, int Sums>
 struct ByteMicrokernel : Microkernel {
     template <class In, int Words>
     struct Windows : vectors::ByteWindow<In, Words, false, Microkernel::Vec::Size> {};
 
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile
-        : ByteTile<Sums, typename Microkernel::template Products<In, Pixels, Panels, Words, LastOutputs, Epilogue>, Words> {};
+    struct Tile : ByteTile<Sums, Products<In, Pixels, Panels, Words, LastOutputs, Epilogue>, Words> {};
 };
-template <class Microkernel>
-struct ByteMicrokernel<Microkernel, 0> : Microkernel {};
+template <class Microkernel, template <class, int, int, int, int, class> class Products>
+struct ByteMicrokernel<Microkernel, Products, 0> : Microkernel {};
 
 }  // namespace n2d2

@@ -63,22 +63,6 @@ N2D2_INLINE __m128i four(const void* from) {
     return loadBytes<(Count > 0 ? 4 * Count : 4)>(from);
 }
 
-// The larger and the smaller of each byte of type T and a value.
-template <class T>
-N2D2_INLINE __m128i larger(__m128i x, char value) {
-    return std::numeric_limits<T>::is_signed ? _mm_max_epi8(x, _mm_set1_epi8(value)) : _mm_max_epu8(x, _mm_set1_epi8(value));
-}
-template <class T>
-N2D2_INLINE __m128i smaller(__m128i x, char value) {
-    return std::numeric_limits<T>::is_signed ? _mm_min_epi8(x, _mm_set1_epi8(value)) : _mm_min_epu8(x, _mm_set1_epi8(value));
-}
-
-// Pairs of vectors of 16-bit integers to bytes, saturated to the type.
-template <class T>
-N2D2_INLINE __m128i packedBytes(__m128i a, __m128i b) {
-    return std::numeric_limits<T>::is_signed ? _mm_packs_epi16(a, b) : _mm_packus_epi16(a, b);
-}
-
 // For pshufb: of each four bytes the first two, or (Half 1) the other two, as the upper bytes of 16-bit integers.
 template <int Half>
 N2D2_INLINE __m128i pairOrder() {

@@ -46,15 +46,27 @@
     static N2D2_INLINE Floats sum(Floats a, Floats b) { return MM##_add_ps(a, b); }                                  \
     static N2D2_INLINE Floats smaller(Floats a, Floats b) { return MM##_min_ps(a, b); }                              \
     static N2D2_INLINE Floats larger(Floats a, Floats b) { return MM##_max_ps(a, b); }                               \
-    template <class T>                                                                                               \
-    static N2D2_INLINE Ints largerBytes(Ints x, char value) {                                                        \
-        return std::numeric_limits<T>::is_signed ? MM##_max_epi8(x, MM##_set1_epi8(value)) :                         \
-                                                   MM##_max_epu8(x, MM##_set1_epi8(value));                          \
-    }                                                                                                                \
-    template <class T>                                                                                               \
-    static N2D2_INLINE Ints smallerBytes(Ints x, char value) {                                                       \
-        return std::numeric_limits<T>::is_signed ? MM##_min_epi8(x, MM##_set1_epi8(value)) :                         \
-                                                   MM##_min_epu8(x, MM##_set1_epi8(value));                          \
+    static N2D2_INLINE Ints word(const std::uint8_t* from) {                                                         \
+        std::int32_t four;                                                                                           \
+        std::memcpy(&four, from, 4);                                                                                 \
+        return MM##_set1_epi32(four);                                                                                \
+    }
+
+// The larger and the smaller of each byte of type T and a value; pairs of vectors of 16-bit integers to bytes, saturated, in each 128 bits.
+#define N2D2_X86_BYTE_LIMITS(MM, Bytes)                                                              \
+    template <class T>                                                                               \
+    static N2D2_INLINE Bytes largerBytes(Bytes x, char value) {                                      \
+        return std::numeric_limits<T>::is_signed ? MM##_max_epi8(x, MM##_set1_epi8(value)) :         \
+                                                   MM##_max_epu8(x, MM##_set1_epi8(value));          \
+    }                                                                                                \
+    template <class T>                                                                               \
+    static N2D2_INLINE Bytes smallerBytes(Bytes x, char value) {                                     \
+        return std::numeric_limits<T>::is_signed ? MM##_min_epi8(x, MM##_set1_epi8(value)) :         \
+                                                   MM##_min_epu8(x, MM##_set1_epi8(value));          \
+    }                                                                                                \
+    template <class T>                                                                               \
+    static N2D2_INLINE Bytes packedBytes(Bytes a, Bytes b) {                                         \
+        return std::numeric_limits<T>::is_signed ? MM##_packs_epi16(a, b) : MM##_packus_epi16(a, b); \
     }
 
 // Those of 128 and of 256 bits.
@@ -65,6 +77,18 @@
     }                                                                                                                   \
     static N2D2_INLINE Ints addPairs(Ints sums, Ints a, Ints b) { return MM##_add_epi32(sums, MM##_madd_epi16(a, b)); } \
     static N2D2_INLINE Ints byteProducts(Ints a, Ints b) { return MM##_maddubs_epi16(a, b); }                           \
+    template <class In>                                                                                                 \
+    static N2D2_INLINE Ints flipped(Ints x) {                                                                           \
+        return std::numeric_limits<In>::is_signed ? MM##_xor_##SI(x, MM##_set1_epi8(static_cast<char>(0x80))) : x;      \
+    }                                                                                                                   \
+    template <class In, int Count>                                                                                      \
+    static N2D2_INLINE Ints widened(const In* from) {                                                                   \
+        return MM##_cvtepu8_epi16(bytes::flipped<In>(bytes::loadBytes<Count>(from)));                                   \
+    }                                                                                                                   \
+    template <int Count>                                                                                                \
+    static N2D2_INLINE __m128i sixteen(const void* from) {                                                              \
+        return bytes::loadBytes<Count>(from);                                                                           \
+    }                                                                                                                   \
     template <class In, int Count>                                                                                      \
     static N2D2_INLINE Ints halfwords(const In* from) {                                                                 \
         if (sizeof(In) == 1)                                                                                            \

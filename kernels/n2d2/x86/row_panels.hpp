@@ -71,3 +71,13 @@ struct RowPanels {
 };
 
 }  // namespace n2d2
+
+// Binds them for vectors Vector, Most rows at a time.
+#define N2D2_ROW_PANELS(Vector, Most)                                          \
+    namespace n2d2 {                                                           \
+    template <class In, int Count, int Run, int All>                           \
+    struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> \
+        : RowPanels<Vector, Most, In, Count, Run, All> {                       \
+        using RowPanels<Vector, Most, In, Count, Run, All>::RowPanels;         \
+    };                                                                         \
+    }

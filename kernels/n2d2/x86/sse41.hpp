@@ -9,29 +9,9 @@
 namespace n2d2 {
 namespace sse41 {
 
-using bytes::flipped;
 using bytes::four;
 using bytes::loadBytes;
-using bytes::packedBytes;
 using bytes::storeBytes;
-
-struct Vec;
-
-// The outputs [0, Count) of a panel from four vectors of rescaled sums.
-template <class Epilogue, int Count, class T>
-N2D2_INLINE void storePanel(const __m128i* values, T* out) {
-    if (sizeof(T) == 1) {
-        const __m128i low = _mm_packs_epi32(values[0], values[Count > 4 ? 1 : 0]);
-        const __m128i high = Count > 8 ? _mm_packs_epi32(values[Count > 8 ? 2 : 0], values[Count > 12 ? 3 : 0]) : low;
-        storeBytes<Count>(OutputsEpilogue<Vec, Epilogue, 4>::clampBytes(packedBytes<T>(low, high)), out);
-        return;
-    }
-    std::int32_t all[16];
-    for (int v = 0; v < (Count + 3) / 4; ++v)
-        store128(all + 4 * v, values[v]);
-    for (int i = 0; i < Count; ++i)
-        out[i] = static_cast<T>(all[i]);
-}
 
 struct Vec {
     typedef __m128i Ints;
@@ -44,6 +24,7 @@ struct Vec {
     static N2D2_INLINE Ints inEach(__m128i x) { return x; }
     N2D2_X86_PRIMITIVES(_mm, si128)
     N2D2_X86_BYTE_PRIMITIVES(_mm, si128)
+    N2D2_X86_BYTE_LIMITS(_mm, Ints)
     template <int Count>
     static N2D2_INLINE Ints some(const void* first, const void*) {
         return four<Count>(first);
@@ -52,21 +33,23 @@ struct Vec {
     static N2D2_INLINE Ints loadSome(const void* from) {
         return loadBytes<(Count < 16 ? Count : 16)>(from);
     }
-    static N2D2_INLINE Ints word(const std::uint8_t* from) {
-        std::int32_t value;
-        std::memcpy(&value, from, 4);
-        return _mm_shuffle_epi32(_mm_cvtsi32_si128(value), 0);
-    }
-    template <class In>
-    static N2D2_INLINE Ints flipped(Ints x) {
-        return bytes::flipped<In>(x);
-    }
-    template <class In, int Count>
-    static N2D2_INLINE Ints widened(const In* from) {
-        return _mm_cvtepu8_epi16(bytes::flipped<In>(loadBytes<Count>(from)));
-    }
     static N2D2_INLINE void pin(Ints&) {}  // GCC keeps the sums apart
 
+    // The outputs [0, Count) of a panel from four vectors of rescaled sums.
+    template <class S, int Count, class T>
+    static N2D2_INLINE void storePanel(const __m128i* values, T* out) {
+        if (sizeof(T) == 1) {
+            const __m128i low = _mm_packs_epi32(values[0], values[Count > 4 ? 1 : 0]);
+            const __m128i high = Count > 8 ? _mm_packs_epi32(values[Count > 8 ? 2 : 0], values[Count > 12 ? 3 : 0]) : low;
+            sse41::storeBytes<Count>(Epilogue<S, 4>::clampBytes(packedBytes<T>(low, high)), out);
+            return;
+        }
+        std::int32_t all[16];
+        for (int v = 0; v < (Count + 3) / 4; ++v)
+            store128(all + 4 * v, values[v]);
+        for (int i = 0; i < Count; ++i)
+            out[i] = static_cast<T>(all[i]);
+    }
     template <class S, int Count, class T>
     static N2D2_INLINE void storeTwo(Ints a, Ints b, T* to) {
         const Ints values[2] = {a, b};
@@ -75,10 +58,6 @@ struct Vec {
                                          to);
         else
             storePanel<S, Count>(values, to);
-    }
-    template <int Count>
-    static N2D2_INLINE __m128i sixteen(const void* from) {
-        return sse41::loadBytes<Count>(from);
     }
     template <class A, class B>
     static N2D2_INLINE void pairsOf(Ints a, Ints b, Ints (&to)[4]) {
@@ -97,9 +76,6 @@ struct Vec {
     }
 };
 
-template <class Epilogue, int Count>
-using Epilogue4 = OutputsEpilogue<Vec, Epilogue, Count>;
-
 // Rescales the sums of a panel of Count outputs, those from `output` on, and stores them.
 template <class Epilogue, int Count>
 N2D2_INLINE void finish(const __m128i* sums, int output, typename Epilogue::Type* out) {
@@ -107,9 +83,9 @@ N2D2_INLINE void finish(const __m128i* sums, int output, typename Epilogue::Type
     constexpr int vectors = (Count + 3) / 4, last = Count - 4 * (vectors - 1);
     __m128i values[4];
     N2D2_UNROLL_FOR(v, vectors)
-        values[v] = v == vectors - 1 ? Epilogue4<Epilogue, last>(output + 4 * v).template apply<saturated>(sums[v]) :
-                                       Epilogue4<Epilogue, 4>(output + 4 * v).template apply<saturated>(sums[v]);
-    storePanel<Epilogue, Count>(values, out);
+        values[v] = v == vectors - 1 ? Vec::Epilogue<Epilogue, last>(output + 4 * v).template apply<saturated>(sums[v]) :
+                                       Vec::Epilogue<Epilogue, 4>(output + 4 * v).template apply<saturated>(sums[v]);
+    Vec::storePanel<Epilogue, Count>(values, out);
 }
 
 }  // namespace sse41

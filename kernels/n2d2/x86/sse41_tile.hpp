@@ -61,10 +61,5 @@ struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
     }
 };
 
-struct BytesMicrokernel : Microkernel {
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Products : ByteProducts<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
-};
-
 }  // namespace sse41
 }  // namespace n2d2

@@ -41,7 +41,7 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:n2d2|plugins)/[^"]+)"', re.MULTIL
 
 _BESIDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 _MARK = re.compile(r"^#define N2D2_BIND_(\w+)$", re.MULTILINE)
-_PART = re.compile(r"#if defined\(N2D2_BIND_(\w+)\)$")
+_PART = re.compile(r"#(?:el)?if defined\(N2D2_BIND_(\w+)\)$|#else|#endif")
 PLUGIN_FOLDERS: Registry[Path] = Registry("headers in")
 """Folders of plug-ins by their name in exports."""
 
@@ -78,17 +78,18 @@ def _text(header: str, kernels: Path, sets: Sequence[InstructionSet] | None = No
 
 
 @cache
-def _active(text: str, marks: frozenset[str]) -> tuple[str, list[str]]:
-    """Return the header of an instruction set without the parts for operators that are not in `marks`, and its includes."""
-    lines, depth = [], 0
+def active(text: str, marks: frozenset[str]) -> str:
+    """Return the header of an instruction set with its parts for operators in `marks` only, and the `#else` for those without."""
+    lines, bound, kept, depth = [], set(), True, 0
     for line in text.splitlines():
-        part = _PART.match(line)
-        if depth or (part and part[1] not in marks):
-            depth += line.startswith("#if") - line.startswith("#endif")
+        part = None if depth else _PART.match(line)
+        if part:
+            bound = {*(() if line.startswith("#if") else bound), part[1]}
+            kept = part[1] in marks if part[1] else line == "#endif" or not marks <= bound
         else:
-            lines.append(line)
-    active = "\n".join(lines)
-    return active, _INCLUDE.findall(active)
+            depth += line.startswith("#if") - line.startswith("#endif")
+            lines += [line] if kept else []
+    return "\n".join(lines)
 
 
 def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> list[str]:
@@ -96,7 +97,8 @@ def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> l
 
     Of the header of an instruction set, only the parts for `marks` count (`kernels/n2d2/bindings.hpp`).
     """
-    text, includes = _active(text, marks)
+    text = active(text, marks)
+    includes = _INCLUDE.findall(text)
     if header.startswith("plugins/"):
         source = _source(header, kernels)
         siblings = [name for name in _BESIDE.findall(text) if (source.parent / name).is_file()]

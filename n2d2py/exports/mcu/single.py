@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from n2d2py.exports.cpp.headers import active
 from n2d2py.resources import templates
 
 _QUOTED = re.compile(r'\s*#\s*include\s+"([^"]+)"')
@@ -16,7 +17,6 @@ _SYSTEM = re.compile(r"\s*#\s*include\s+<([^>]+)>")
 _DIRECTIVE = re.compile(r"\s*#\s*(ifdef|ifndef|if|else|elif|endif)\b\s*(.*)")
 _GUARD = re.compile(r"#ifndef (\w+_HPP|\w+_H)\n#define \1\b")
 _ONCE = "#pragma once"
-_BIND = re.compile(r"defined\(N2D2_BIND_(\w+)\)$")
 _MARK = re.compile(r"#define N2D2_BIND_(\w+)$")
 _MACRO = re.compile(r"^\s*#\s*define\s+(N2D2_\w+)", re.MULTILINE)
 _VALUE = re.compile(r"^#define (N2D2_\w+) (\d+)$", re.MULTILINE)
@@ -27,8 +27,7 @@ _FOREIGN = tuple("min max abs round bit word sq constrain radians degrees F B0 B
 class _Inliner:
     """Puts the files of an export together; `text` grows.
 
-    A condition is known where it asks for a macro that kernels/n2d2/isa.hpp defines as 0 for all cores, or for the mark of
-    kernels/n2d2/bindings.hpp.
+    A condition is known where it asks for a macro that kernels/n2d2/isa.hpp defines as 0 for all cores.
     """
 
     def __init__(self, folder: Path, own: Sequence[str]):
@@ -49,24 +48,20 @@ class _Inliner:
                 return (place / name).resolve()
         raise FileNotFoundError(f"{name}, included in {folder}")
 
-    def _known(self, word: str, condition: str) -> bool | None:
-        bound = _BIND.match(condition)
-        if word == "if" and bound:
-            return bound[1] == self._mark
-        return False if word == "if" and condition in self._never else None
-
     def add(self, path: Path) -> None:
         """Append a file, unless it is there under the same conditions."""
         path = path.resolve()
-        if any(conditions <= {*self._under, ""} for conditions in self._seen.get(path, ())):
+        if any(conditions <= {*self._under} for conditions in self._seen.get(path, ())):
             return
         text = path.read_text(encoding="utf-8")
         if _ONCE in text:
             macro = "N2D2_" + re.sub(r"\W", "_", "_".join(path.parts[-2:])).upper()
             text = text.replace(_ONCE, f"#ifndef {macro}\n#define {macro}") + "#endif\n"
         guard = _GUARD.search(text)
-        if guard:  # bindings.hpp and what it includes have none: they are put in each time
+        if guard:
             self._seen.setdefault(path, []).append(set(self._under))
+        else:  # bindings.hpp and what it includes: put in each time, with the parts for an operator
+            text = active(text, frozenset([self._mark]))
         for line in self._needed_lines(path, text, text[: guard.start()].count("\n") if guard else -1):
             mark, quoted, system = _MARK.match(line), _QUOTED.match(line), _SYSTEM.match(line)
             if mark:
@@ -85,12 +80,11 @@ class _Inliner:
             if skipped:
                 skipped += word.startswith("if") - (word == "endif")
                 continue
-            if directive and word.startswith("if"):
-                holds = self._known(word, directive[2])
-                if holds is False:
-                    skipped = 1
-                    continue
-                self._under.append("" if holds else line)
+            if directive and word == "if" and directive[2] in self._never:
+                skipped = 1
+                continue
+            if word.startswith("if"):
+                self._under.append(line)
             elif word and len(self._under) > outer:
                 self._under.pop()
                 if word != "endif":
