@@ -134,7 +134,7 @@ def calibrate(
     samples, labels = as_data(data, max(options.stimuli, 0)), _as_labels(labels)
     run = checked(replace(_with_data(model.options, samples, labels), calibration=options))
     count = 0 if options.reload else options.stimuli if options.stimuli > 0 else SYNTHETIC_STIMULI
-    network = with_data(model.network, samples, labels, None if options.stimuli == 0 else count)
+    network = with_data(model._loaded, samples, labels, None if options.stimuli == 0 else count)
     return CalibratedModel(calibrate_stage(network, options), run)
 
 
@@ -163,10 +163,10 @@ def quantize(
     without = replace(model.options, calibration=CalibrationOptions(stimuli=0))
     run = checked(replace(calibrated.options if calibrated else without, quantization=options))
     if not options.integer:
-        network = model.network if calibrated is None else replace(model.network, data=calibrated.calibration.network.data)
+        network = model._loaded if calibrated is None else replace(model._loaded, data=calibrated.calibration.network.data)
         return QuantizedModel(quantize_stage(network, options, run.choices), run)
     if calibrated is None:
-        calibrated = CalibratedModel(calibrate_stage(model.network, run.calibration), run)
+        calibrated = CalibratedModel(calibrate_stage(model._loaded, run.calibration), run)
     return QuantizedModel(quantize_stage(calibrated.calibration, options, run.choices), run)
 
 
@@ -233,6 +233,8 @@ def export(
     """
     scored = replace(score_options, test=score_options.test or labels is not None if test is None else test)
     if isinstance(model, QuantizedModel):
+        if data is not None or bits is not None:
+            log.warning("W011", "data and bits have no effect on a quantized network", remedy="give them to the steps before")
         name = find_target(target or options.target or model.target).name
         run = checked(replace(model.options, score=scored, export=replace(options, target=name), folder=Path(folder)))
         pipeline.check_before(model.quantized.network, run)
@@ -260,7 +262,7 @@ def export(
 
 
 def compare(exported: ExportedModel | QuantizedModel, stimuli: int = 10) -> ComparedExport:
-    """Compare every layer over `stimuli` stimuli: float and simulated; an export, which is built and run, compiled too.
+    """Compare every layer over `stimuli` stimuli (-1: all): float and simulated; an export, which is built and run, compiled too.
 
     Raises:
         N2D2Error: E509 no stimuli, E80x where the export cannot be built or run.

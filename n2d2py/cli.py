@@ -126,10 +126,10 @@ def _act(arguments: Arguments, network: LoadedNetwork, options: RunOptions) -> N
         print(json.dumps(layers, indent=1) if arguments.describe == "json" else describe_text(layers, _table_width()))
     elif arguments.memory_report:
         print(pipeline.memory_table(network, options))
-    elif arguments.export:
-        _print_export(pipeline.export_network(network, options))
     elif options.calibrate_only:
         log.notice("written: %s", pipeline.calibrate_only(network, options))
+    elif arguments.export:
+        _print_export(pipeline.export_network(network, options))
     elif arguments.test or arguments.log_outputs:
         print_scores(pipeline.score_float(network, options))
     elif arguments.pre_samples < 0 and not options.training.wanted:
@@ -137,13 +137,11 @@ def _act(arguments: Arguments, network: LoadedNetwork, options: RunOptions) -> N
 
 
 def _warn_of_parameters(arguments: Arguments, network: LoadedNetwork) -> None:
-    """W011 where no export reads the parameters of a model file, and none of them is for its import."""
-    if not arguments.export_parameters or arguments.export or arguments.memory_report or network.document is not None:
-        return
-    if not any(network.params.is_given(name) for name in ("States", "StateCalls", "Constants")):
-        log.warning(
-            "W011", "-export-parameters has no effect without -export", remedy="add -export TYPE, or remove -export-parameters"
-        )
+    """W011 where no export reads the parameters, and none of them is for the import of a model file."""
+    is_read = arguments.export or arguments.memory_report or not arguments.export_parameters
+    imports = network.document is None and any(map(network.params.is_given, ("States", "StateCalls", "Constants")))
+    if not is_read and not imports:
+        log.warning("W011", "-export-parameters has no effect without -export", remedy="add -export TYPE, or remove it")
 
 
 def _print_export(run: ExportRun) -> None:

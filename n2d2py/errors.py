@@ -147,7 +147,7 @@ def require(package: str, what: str, extra: str, where: Location | None = None) 
 def suggest(word: str, known: Iterable[str], otherwise: str = "", form: str = "'{}'") -> str:
     """Return a remedy for an unknown word: the known one most like it, in `form`, else `otherwise`, by default all known
     ones."""
-    known = list(known)
+    known = list(dict.fromkeys(known))
     if close := nearest(word, known):
         return f"did you mean {form.format(close)}?"
     return otherwise or f"use one of {', '.join(known)}"

@@ -53,8 +53,7 @@ def _escaped(text: str) -> str:
 
 def number(value: float) -> str:
     """Return a coordinate with at most one decimal."""
-    text = f"{value:.1f}"
-    return text[:-2] if text.endswith(".0") else text
+    return f"{value:.1f}".removesuffix(".0")
 
 
 def outline(edges: Iterable[float], levels: Iterable[float], bottom: float) -> str:

@@ -16,7 +16,7 @@ from n2d2py.data.input_data import as_array
 from n2d2py.errors import N2D2Error, suggest
 from n2d2py.exports import target_names
 from n2d2py.figures import Drawing
-from n2d2py.graph import Graph, InputContract, QuantGraph, layer_macs, layer_params
+from n2d2py.graph import Graph, InputContract, QuantGraph, dims_text, layer_macs, layer_params
 from n2d2py.passes.edit import Operation, apply_pass, insert_layer, remove_layer, rename, replace_layer, set_precision
 from n2d2py.quant.observe.compare import LayerComparison
 from n2d2py.report import ReportData, comparison_text
@@ -138,7 +138,7 @@ class _Runs(_Shown):
             out = node.outputs[0]
             if not node.helper:
                 kind, cost = graph.kind(out) or "float32", (layer_params(node), layer_macs(graph, node))
-                rows.append((node.name, node.op.kind, _dims(graph.shape(out)), kind, *cost))
+                rows.append((node.name, node.op.kind, dims_text(graph.shape(out)[1:]), kind, *cost))
         return _LAYERS, rows
 
 
@@ -157,7 +157,7 @@ class LayerTable(_Shown, dict[str, LayerValues]):
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
         return ("layer", "shape", "float", "type", "integers", "largest error"), [
-            (one.name, "x".join(map(str, one.float.shape)), _extremes(one.float), *_integer_cells(one)) for one in self.values()
+            (one.name, dims_text(one.float.shape), _extremes(one.float), *_integer_cells(one)) for one in self.values()
         ]
 
 
@@ -300,7 +300,7 @@ class QuantizedModel(_Runs):
     def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
         rows = layer_rows(self.graph)
         return _LAYERS, [
-            (row.name, row.type, _dims(self.graph.shape(node.outputs[0])), row.output_type, row.parameters, row.macs)
+            (row.name, row.type, dims_text(self.graph.shape(node.outputs[0])[1:]), row.output_type, row.parameters, row.macs)
             for row, node in zip(rows, self.graph.nodes, strict=True)
         ]
 
@@ -455,7 +455,3 @@ class ComparedExport(_Shown):
 def _stimulus(network: LoadedNetwork, graph: Graph, chosen: int | np.ndarray) -> np.ndarray:
     """Return the real values of a stimulus of the test set, else of the one that calibrates, or the given ones."""
     return one_stimulus(graph, scored_stimuli(network, ScoreOptions()), chosen, network.place)
-
-
-def _dims(shape: tuple[int, ...]) -> str:
-    return "x".join(map(str, shape[1:]))

@@ -14,12 +14,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from error_codes import CODES, FAMILIES
+
 import n2d2py
 from n2d2py import api, resources, runtime
 from n2d2py.contracts.cpp import isa
 from n2d2py.contracts.ini.layers import layer_types
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
-from n2d2py.error_codes import CODES, FAMILIES
 from n2d2py.exports.base import Target
 from n2d2py.exports.cpp.headers import ISA_HEADERS, isa_header
 from n2d2py.exports.cpp.processors import TARGETS

@@ -1,8 +1,8 @@
 // Matrix products, convolutions and pools of arrays, sums in double (of integers in 64 bits) in one order.
 //
 //   arrayMatMul  out[...][m][n] = scale * sum over k of a[...][m][k] * b[...][k][n], leading axes broadcast (the loop Axes)
-//   arrayConvPool   windows over (Batch, Channels, D, H, W): convolution with weights (Outputs, Channels / Groups, kernel),
-//                 maximum, its position, average, p-norm. What lies outside the input is left out.
+//   arrayConvolution, arrayPool  windows over (Batch, Channels, D, H, W): convolution with weights (Outputs, Channels / Groups,
+//                 kernel), maximum, its position, average, p-norm. What lies outside the input is left out.
 #pragma once
 
 #include "n2d2/array.hpp"

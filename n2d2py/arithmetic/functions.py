@@ -231,8 +231,7 @@ def cosh(x: np.ndarray) -> np.ndarray:
     """Return the hyperbolic cosine."""
     magnitude = np.abs(x)
     whole, half = exp(np.minimum(magnitude, 22.0)), exp(0.5 * magnitude)
-    value = np.where(magnitude <= 22.0, 0.5 * whole + 0.5 / whole, (0.5 * half) * half)
-    return value
+    return np.where(magnitude <= 22.0, 0.5 * whole + 0.5 / whole, (0.5 * half) * half)
 
 
 _LARGE, _LN2 = 1e8, 0.6931471805599453

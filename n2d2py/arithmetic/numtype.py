@@ -88,6 +88,7 @@ class NumType:
         """Return the same integers standing for other real numbers."""
         return replace(self, scale=float(scale))
 
+    @np.errstate(over="ignore")
     def quantize(self, real: np.ndarray) -> np.ndarray:
         """Return clip(round_half_even(real / scale) + zero_point): the stored values of real numbers; NaN counts as 0.
 

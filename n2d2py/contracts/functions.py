@@ -150,8 +150,6 @@ def _softplus(x: np.ndarray) -> np.ndarray:
 _erf = np.vectorize(erf, otypes=[np.float64])
 _GELU_CUBE = 0.044715
 """Weight of x^3 in the tanh form of GELU (Hendrycks and Gimpel 2016)."""
-GELU_POLYNOMIAL = sqrt(2 / pi) * np.array([0, 1, 0, _GELU_CUBE])
-"""Coefficients of the polynomial in the tanh of that form, the constant one first."""
 
 
 # ---- clamps and rectifiers ----------------------------------------------------------------------

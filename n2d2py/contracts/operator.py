@@ -10,7 +10,7 @@ import numpy as np
 
 from n2d2py.arithmetic import exact_float
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph.shapes import Shape, dims_text
 from n2d2py.registry import Registry, dataclass_transform
 
 
@@ -64,8 +64,7 @@ class Op:
     def require_rank(self, shape: Shape, rank: int, node: OpNode) -> None:
         """Raise E201 unless `shape` has `rank` axes (batch included)."""
         if len(shape) != rank:
-            text = "x".join(map(str, shape))
-            raise self.error("E201", node, f"requires an input of rank {rank}, but its input has shape {text}")
+            raise self.error("E201", node, f"requires an input of rank {rank}, but its input has shape {dims_text(shape)}")
 
     def output_kinds(self, kinds: list[str], node: OpNode) -> list[str]:
         """Return the kinds of the outputs for inputs of these kinds ("" for real numbers)."""

@@ -73,8 +73,12 @@ def open_data(
 
 
 def as_array(values: Any) -> np.ndarray:
-    """Return the values of an array, a list or a PyTorch tensor on any device."""
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    """Return the values of an array, a list or a PyTorch tensor on any device. Raise E414 for a list of unlike arrays."""
+    try:
+        return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    except ValueError:
+        remedy = "give samples of one shape, and labels as an argument of their own"
+        raise N2D2Error("E414", "the arrays of a list differ in shape", remedy=remedy) from None
 
 
 def as_data(data: Any, most: int = 0) -> str | Path | np.ndarray | Mapping[str, np.ndarray] | None:

@@ -84,8 +84,8 @@ class Stimuli:
         return replace(self, calls=calls)
 
     def sample_evenly(self, count: int) -> Stimuli:
-        """Return `count` evenly spaced stimuli, which sample sorted sets over all classes; of calls, the first ones."""
-        if count >= len(self):
+        """Return `count` evenly spaced stimuli (-1: all), which sample sorted sets over all classes; of calls, the first ones."""
+        if not 0 <= count < len(self):
             return self
         if self.calls:
             return self.take(range(count)).as_calls(self.calls)

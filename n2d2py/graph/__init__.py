@@ -8,4 +8,4 @@ from n2d2py.graph.inputs import NO_CONTRACT, InputContract, PixelMap, each_call,
 from n2d2py.graph.node import INT8, ONCE, OTHER, TWICE, TWICE_UINT8, UINT8, Node, Precision, TargetForm
 from n2d2py.graph.port import Ends, FilePort, TensorInfo, plain_port
 from n2d2py.graph.quant import QuantGraph, QuantNode, QuantTensor, ResidualAdd, StripPiece, nodes_for, outputs_from, requantized
-from n2d2py.graph.shapes import Shape, channels, elements, height, in_memory_order, n2d2_dims, of_memory_order, width
+from n2d2py.graph.shapes import Shape, channels, dims_text, elements, height, in_memory_order, n2d2_dims, of_memory_order, width

@@ -12,7 +12,7 @@ import numpy as np
 from n2d2py.errors import InternalError, Location, N2D2Error
 from n2d2py.graph.node import Node, Precision
 from n2d2py.graph.port import Ends, FilePort
-from n2d2py.graph.shapes import MAX_TENSOR, Shape, elements
+from n2d2py.graph.shapes import MAX_TENSOR, Shape, dims_text, elements
 
 if TYPE_CHECKING:
     from n2d2py.contracts.operator import Op
@@ -402,6 +402,5 @@ class Graph(Ends):
 def check_size(what: str, shape: Shape, where: Location | None) -> None:
     count = elements(shape)
     if not 0 < count <= MAX_TENSOR:
-        size = "x".join(map(str, shape[1:]))
         text = f"{count:,} elements, at most {MAX_TENSOR:,} are supported" if count else "no elements"
-        raise N2D2Error("E240", f"{what} of {size} has {text}", where=where, remedy="correct its dimensions")
+        raise N2D2Error("E240", f"{what} of {dims_text(shape[1:])} has {text}", where=where, remedy="correct its dimensions")

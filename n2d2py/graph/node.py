@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from n2d2py.errors import InternalError, Location
+from n2d2py.errors import Location
+from n2d2py.graph.port import OneOutput
 
 if TYPE_CHECKING:
     from n2d2py.contracts.functions import FunctionRow
@@ -20,12 +21,11 @@ OpT = TypeVar("OpT", bound="Op")
 
 TWICE, TWICE_UINT8, ONCE, INT8, UINT8, OTHER = "twice", "twice uint8", "once", "int8", "uint8", "other"
 """Rules of TFLite's kernels (`Node.rounding`): the product with a multiplier and its shift are rounded; the same, of scales
-multiplied in float32; the product alone; the
-mean of stored int8, of stored uint8, ties away from 0; one that no layer has."""
+multiplied in float32; the product alone; the mean of stored int8, of stored uint8, ties away from 0; one that no layer has."""
 
 
 @dataclass(eq=False)
-class Node(Generic[OpT]):
+class Node(OneOutput, Generic[OpT]):
     """One layer: an operator, the tensors it reads and writes, its constants. Nodes compare by identity.
 
     Lists of tensors are replaced, never modified, so that graphs notice every change (`edits`).
@@ -78,13 +78,6 @@ class Node(Generic[OpT]):
     def place(self) -> Location:
         """Return the location for messages; the layer's name if nothing better is known."""
         return self.location or Location(section=self.name)
-
-    @property
-    def output(self) -> str:
-        """The only output."""
-        if len(self.outputs) != 1:
-            raise InternalError(f"{self.name} has {len(self.outputs)} outputs")
-        return self.outputs[0]
 
 
 class TargetForm(Enum):

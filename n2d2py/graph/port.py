@@ -133,6 +133,20 @@ class TensorInfo:
         return self.type.zero_point
 
 
+class OneOutput:
+    """A layer that has one output as a rule."""
+
+    name: str
+    outputs: list[str]
+
+    @property
+    def output(self) -> str:
+        """The only output."""
+        if len(self.outputs) != 1:
+            raise InternalError(f"{self.name} has {len(self.outputs)} outputs")
+        return self.outputs[0]
+
+
 class Ends:
     """Inputs and outputs of a graph. The last `states` inputs are the last outputs of the previous call."""
 

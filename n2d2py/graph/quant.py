@@ -13,7 +13,7 @@ from n2d2py.arithmetic import NumType, Rescale
 from n2d2py.arithmetic.exact import BLOCK
 from n2d2py.errors import InternalError, Location
 from n2d2py.graph.forms import Form, Moved, Weighted
-from n2d2py.graph.port import Ends, FilePort
+from n2d2py.graph.port import Ends, FilePort, OneOutput
 from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class ResidualAdd:
 
 
 @dataclass
-class QuantNode(Generic[OpT]):
+class QuantNode(OneOutput, Generic[OpT]):
     """A layer over typed tensors. `form` is the arithmetic with its constants.
 
     Attributes:
@@ -119,13 +119,6 @@ class QuantNode(Generic[OpT]):
         """Return a layer with an integer or real form; name, operator, ends and sources are those of a float layer."""
         ends = list(node.inputs), list(node.outputs)
         return QuantNode(node.name, node.op, *ends, form, location=node.location, source=list(node.source), **fields)
-
-    @property
-    def output(self) -> str:
-        """The only output."""
-        if len(self.outputs) != 1:
-            raise InternalError(f"{self.name} has {len(self.outputs)} outputs")
-        return self.outputs[0]
 
     @property
     def params(self) -> dict[str, np.ndarray]:

@@ -3,6 +3,7 @@
 Images (C, H, W) are stored channels-last (HWC), arrays row-major.
 """
 
+from collections.abc import Iterable
 from math import prod
 
 import numpy as np
@@ -20,6 +21,11 @@ MAX_STEP = 1 << 20
 
 MAX_PAD = 1 << 12
 """Elements of a pad along one axis: beyond it, results would be made of little else."""
+
+
+def dims_text(dims: Iterable[int | None], between: str = "x") -> str:
+    """Return a shape as a text, with ? for an open size."""
+    return between.join("?" if size is None else str(size) for size in dims)
 
 
 def channels(shape: Shape) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from n2d2py.contracts.cpp import Array, Constants, Expression, Layer, LayerCode, Reference, cpp, moving_epilogue
 from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.quant.quantizer import Moving, quantizer
-from n2d2py.graph import Node, Shape
+from n2d2py.graph import Node, Shape, dims_text
 from n2d2py.operators.arrays.base import kind_dtype, loop_type
 
 
@@ -44,8 +44,7 @@ class IndexSelect(Op):
             fits = len(shape) == 2 and all(indices) and sum(max(0, max(one or (0,))) for one in indices) < shape[1]
             sizes = [prod(len(one or ()) for one in indices)]
         if not fits:
-            text = "x".join(map(str, shape[1:]))
-            raise self.error("E243", node, f"reads positions outside its input of shape {text}")
+            raise self.error("E243", node, f"reads positions outside its input of shape {dims_text(shape[1:])}")
         return [(shape[0], *sizes)]
 
     def positions(self) -> tuple[np.ndarray, np.ndarray]:

@@ -315,14 +315,14 @@ memory_access("Quantize", "Convert")(pointwise)
 
 @onnx_emitter("Quantize")
 def _emit_quantize(writer: OnnxWriter, node: Node, output: str) -> None:
-    """Add nodes that round; the reference keeps 16-bit tensors, which the file does not quantize."""
+    """Add nodes that round and clamp. The reference only clamps to 16 bits, which may stand for a Relu."""
     kind, x = node.op.type, node.inputs[0]
+    limits = [writer.constant((limit - kind.zero_point) * kind.scale) for limit in (kind.qmin, kind.qmax)]
     if kind.bits > 8:
-        writer.emit("Identity", [x], output)
+        writer.emit("Clip", [x, *limits], output)
         return
     if kind.least is not None or kind.most is not None:
-        limits = ((limit - kind.zero_point) * kind.scale for limit in (kind.qmin, kind.qmax))
-        x = writer.emit("Clip", [x, *(writer.constant(limit) for limit in limits)])
+        x = writer.emit("Clip", [x, *limits])
     scale, zero = writer.constant(kind.scale), writer.exact(np.array(kind.zero_point, kind.dtype), "integer")
     writer.emit("DequantizeLinear", [writer.emit("QuantizeLinear", [x, scale, zero]), scale, zero], output)
 

@@ -1,8 +1,8 @@
 """Words of a command line become values by option."""
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,12 @@ _NUMBER = re.compile(r"-?[0-9]+")
 
 @dataclass
 class Arguments:
-    """Options by key (name with `-` as `_`), the network's path or "", options without a meaning, those of `FUSED`."""
+    """Options by key (name with `-` as `_`), the network's path or "", options without effect and why, those of `FUSED`."""
 
     network: str
     values: dict[str, Any]
     given: frozenset[str]
-    ignored: tuple[str, ...] = ()
+    ignored: Mapping[str, str] = field(default_factory=dict)
     fused: tuple[str, ...] = ()
 
     def __getattr__(self, key: str) -> Any:
@@ -73,7 +73,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
     if not networks and not (values["h"] or values["v"] or values["completion"]):
         raise _error("E006", "no model is given", "give an INI, ONNX or TFLite file; n2d2py -h shows examples")
     network = networks[0] if networks else ""
-    return Arguments(network, values, frozenset(parser.keys), tuple(parser.ignored), tuple(parser.fused))
+    return Arguments(network, values, frozenset(parser.keys), parser.ignored, tuple(parser.fused))
 
 
 class _Parser:
@@ -83,7 +83,7 @@ class _Parser:
         self.values = {option.key: option.default for option in OPTIONS}
         self.keys: set[str] = set()
         self.networks: list[str] = []
-        self.ignored: list[str] = []
+        self.ignored: dict[str, str] = {}
         self.fused: list[str] = []
 
     def read_word(self) -> None:
@@ -99,7 +99,7 @@ class _Parser:
         if name in ("help", "version"):
             name = name[0]
         if name in IGNORED:
-            self.ignored.append(name)
+            self.ignored[name] = "it belongs to the logs of N2D2"
             if IGNORED[name] and self._has_number():
                 self.rest.pop(0)
         elif name in FUSED:
@@ -112,8 +112,11 @@ class _Parser:
             raise _error("E002", what, suggest(name, self.table, "run n2d2py -h all", form="-{}"))
         else:
             option = self.table[name]
-            self.keys.add(option.key)
+            before = self.values[option.key]
             self.values[option.key] = self._read_value(option, bool(equals))
+            if option.key in self.keys and not option.repeated and self.values[option.key] != before:
+                self.ignored[f"{name} {before}"] = "the option is given again"
+            self.keys.add(option.key)
 
     def _has_number(self) -> bool:
         return bool(self.rest and _NUMBER.fullmatch(self.rest[0]))

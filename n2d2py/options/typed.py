@@ -166,26 +166,25 @@ CHOICES = tuple(
 
 
 def _warn_without_effect(a: Arguments) -> None:
-    # those of States and Constants hold for every run of a model file
-    parameters = () if a.network.endswith(MODEL_ENDINGS) else ("export-parameters",)
+    learns = a.learn or a.learn_epoch
     target = _target(a.export).quantization.without_effect if a.export and a.nbbits in (8, 16) else ()
+    written, integers = ("db-export", "weights-text", "app", "tune"), () if a.calibOnly else ("nbbits", *CHOICES)
     lost = {
         f"the export {a.export} decides this itself": target,
-        "it belongs to the logs of N2D2": a.ignored,
         "it requires -nbbits 8 or 16": [name for name in CHOICES if name != "calib"] if a.nbbits not in (8, 16) else (),
         "16-bit integers are not equalized": ("no-cle",) if a.nbbits == 16 and a.act_rescale_per_output else (),
         "it requires -act-clipping-mode Quantile": ("act-quantile-value",) if a.act_clipping_mode != "Quantile" else (),
         "it requires -test": () if a.test else ("nb-test", "test-index", "log-json"),
         "it requires -tune": () if a.tune else ("tune-command",),
-        "it requires -export": () if a.export or a.memory_report else ("db-export", *parameters),
-        "it requires training": () if a.learn or a.learn_epoch or a.find_lr else ("dev", "learn-workers"),
-        "it requires -learn or -learn-epoch": ()
-        if a.learn or a.learn_epoch
-        else ("stop-valid", "learn-resume", "valid-metric"),
+        "it requires -export": () if a.export or a.memory_report else (*written, *integers),
+        "it requires training": () if learns or a.find_lr else ("dev", "learn-workers"),
+        "it requires -learn or -learn-epoch": () if learns else ("stop-valid", "learn-resume", "valid-metric"),
         "it applies to INI files only": ("w-ignore",) if a.network.endswith(MODEL_ENDINGS) else (),
     }
     for name in a.fused:
         log.notice("-%s has no effect: %s", name, FUSED[name.split()[0]][1])
+    for name, why in a.ignored.items():
+        lost[why] = (*lost.get(why, ()), name)
     for why, names in lost.items():
         effective = [f"-{name}" for name in names if name in a.ignored or name.replace("-", "_") in a.given]
         if effective:
@@ -214,6 +213,7 @@ def _check_together(a: Arguments) -> None:
         ("testQAT" in a.fused and not a.test, "-testQAT requires -test", "add -test, which scores the integers of an export"),
         (a.streams is not None and not a.test, "-streams requires -test", "add -test, -audio and -post scores"),
         (a.find_lr and (trains or a.export or a.test), "-find-lr ends when the rates are written", "run it alone, then train"),
+        (a.mixed_precision and a.no_mixed_precision, "-mixed-precision excludes -no-mixed-precision", "remove one of them"),
         (a.learn and a.learn_epoch, "-learn and -learn-epoch exclude each other", "remove one of them"),
         (trains and separate, f"-{''.join(separate[:1])} cannot be combined with training", "train first, then run it alone"),
         (a.calibOnly and not integer, "-calibOnly requires integers", "use -nbbits 8 or 16"),

@@ -12,7 +12,7 @@ from n2d2py.contracts.functions import FunctionRow, Functor, OnnxEmitter
 from n2d2py.contracts.operator import Op
 from n2d2py.contracts.quant.quantizer import common_multipliers, peak
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph.shapes import Shape, dims_text
 
 
 def attribute(
@@ -181,8 +181,9 @@ class Operator(Op):
         if not isinstance(result, tuple) or not all(isinstance(n, (int, np.integer)) for n in result) or result[:1] != (1,):
             raise failed(self, node, f"its shape() returned {result!r}, which is no (1, C, ...)")
         if self.access == "pointwise" and result not in inputs:
-            size = "x".join(map(str, result[1:]))
-            raise failed(self, node, f"its access is pointwise, but no input has the shape {size} of the output")
+            raise failed(
+                self, node, f"its access is pointwise, but no input has the shape {dims_text(result[1:])} of the output"
+            )
         return [tuple(int(n) for n in result)]
 
     def macs(self, inputs: list[Shape], output: Shape, node: Any) -> int:

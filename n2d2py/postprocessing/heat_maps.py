@@ -10,7 +10,7 @@ from n2d2py.arithmetic.detections import STEP, SUBPIXELS
 from n2d2py.arithmetic.fixed_scale import LOGIT, ONE, SIGMOID, FixedScale
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.arithmetic.heat_maps import CenterDecoder, ClassMap, HeatMaps, PointDecoder
-from n2d2py.graph.port import TensorInfo
+from n2d2py.graph import TensorInfo, dims_text
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.postprocessing.contract import (
     DETECTION_KEYS,
@@ -128,8 +128,7 @@ def _maps(info: TensorInfo, size: Size, names: tuple[str, ...], scores: str) -> 
 
 def _image(info: TensorInfo) -> tuple[int, ...]:
     if len(info.stored) != 4 or (info.port and info.port.image_axes != (0, 1, 2)):
-        shape = "x".join(map(str, info.shape))
-        raise misfit(f"the output '{info.name}' of {shape} has no maps", "choose another by -outputs")
+        raise misfit(f"the output '{info.name}' of {dims_text(info.shape)} has no maps", "choose another by -outputs")
     return info.stored[1:]
 
 
@@ -149,7 +148,7 @@ def _centers(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tu
     maps = _maps(outputs[0], size, names, values["scores"])
     for info in outputs[1:]:
         if _image(info) != (2, maps.rows, maps.columns):
-            what = f"the output '{info.name}' has the shape {'x'.join(map(str, info.shape))}"
+            what = f"the output '{info.name}' has the shape {dims_text(info.shape)}"
             raise misfit(f"{what} instead of 2 maps of {maps.rows}x{maps.columns}", "choose the outputs by -outputs")
     offset = FixedScale.of(outputs[places[1]].type, STEP) if values["offsets"] != "none" else None
     sizes = FixedScale.of(outputs[places[0]].type, STEP)

@@ -1,13 +1,13 @@
 """The table of layers: shapes, cost, number types, rescale and geometry of each; that of the page, and that of `-describe`."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from n2d2py.exports import KernelChoice
-from n2d2py.graph import Aligned, QuantGraph, QuantNode, n2d2_dims
+from n2d2py.graph import Aligned, QuantGraph, QuantNode, dims_text, n2d2_dims
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.pool import Pool
@@ -69,10 +69,6 @@ class Totals:
     flash_bytes: int = 0
 
 
-def _dims(sizes: Iterable[int]) -> str:
-    return "x".join(map(str, sizes))
-
-
 def layer_type(node: QuantNode) -> str:
     """Return the operator with what tells it apart at a glance, such as "Conv depthwise" or "Pool Max"."""
     op = node.op
@@ -115,8 +111,8 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
         node.name,
         layer_type(node),
         " + ".join(node.inputs),
-        " + ".join(_dims(n2d2_dims(shape)) for shape in shapes),
-        _dims(n2d2_dims(out.shape)),
+        " + ".join(dims_text(n2d2_dims(shape)) for shape in shapes),
+        dims_text(n2d2_dims(out.shape)),
         int(op.macs(shapes, out.shape, node)),
         sum(int(a.size) for a in stored),
         size,
@@ -129,10 +125,10 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
         float(factors.min()) if factors is not None else None,
         float(factors.max()) if factors is not None else None,
         f"{node.clamp[0]}..{node.clamp[1]}" if node.clamp else "",
-        _dims(kernel),
-        _dims(op.stride) if kernel else "",
+        dims_text(kernel),
+        dims_text(op.stride) if kernel else "",
         " ".join(map(str, op.pads)) if hasattr(op, "pads") else "",
-        _dims(op.dilation) if conv else "",
+        dims_text(op.dilation) if conv else "",
         str(op.groups) if conv else "",
         *((choice.kernel, " ".join(choice.sets), choice.reason) if choice else ("", "", "")),
         bits,
@@ -231,12 +227,12 @@ def describe_text(described: Mapping[str, Any], width: int | None = None) -> str
     """
 
     rows = [
-        [one["name"], one["type"], *(_dims(one[key]) for key in ("input_dims", "output_dims")), one["macs"], one["params"]]
+        [one["name"], one["type"], *(dims_text(one[key]) for key in ("input_dims", "output_dims")), one["macs"], one["params"]]
         for one in described["layers"]
     ]
     rows.append(["total", f"{len(rows)} layers", "", "", described["macs"], described["params"]])
     rows = [[*texts, grouped(macs), grouped(count)] for *texts, macs, count in rows]
-    inputs = ", ".join(f"{name} {_dims(shape)}" for name, shape in described["inputs"].items())
+    inputs = ", ".join(f"{name} {dims_text(shape)}" for name, shape in described["inputs"].items())
     head = f"{described['name']}: inputs {inputs}; outputs {', '.join(described['outputs'])}"
     header = ["layer", "type", "input WxHxC", "output WxHxC", "MACs", "parameters"]
     return head + "\n" + text_table(header, rows, left=2, width=width).rstrip("\n")

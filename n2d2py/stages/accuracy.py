@@ -98,14 +98,14 @@ def check_accuracy(
         return
     log.notice("output '%s' deviates strongly from floating point: searching for the cause and a remedy", figure.output)
     layer, cause = _find_cause(graph, observed, figure, shifts)
-    count = sum(len(batch) for batch in judged)
     row = f", row {figure.row}," if figure.alone else ""
-    samples = f"{count} {'held back' if observed.fresh else 'of the calibration'} samples"
+    samples = f"{sum(map(len, judged))} {'held back' if observed.fresh else 'of the calibration'} samples"
     what = f"output '{figure.output}'{row} deviates strongly from floating point: {figure} on {samples}"
     remedy = _constant_rows_remedy(np.asarray(checked.real[figure.output], np.float64))
     if remedy is None:
         remedy = _find_remedy(checked, form, figure, partial(_variants, graph, way, layer))
-    log.warning("W508", f"{what}; layer '{layer}' costs most: {cause}", remedy=remedy)
+    weakest = f"layer '{layer}'" if layer else "no layer"
+    log.warning("W508", f"{what}; {weakest} costs most: {cause}", remedy=remedy)
 
 
 def _outputs(

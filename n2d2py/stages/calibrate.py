@@ -103,7 +103,7 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed
         inputs = _float_inputs(fused, graph, supported)
         observer = partial(_collect_statistics, fused, supported, key, inputs)
     else:
-        stored = Statistics.load(options.reload, key)
+        stored = Statistics.load(Path(options.reload), key)
         inputs, observer = stored.inputs, partial(_reload_statistics, fused, supported, stored)
     observed = observer(prepare(with_float_inputs(graph, inputs), per_output, options.equalize))
     return Calibration(fused, report, options, observed)
@@ -130,7 +130,7 @@ def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOpti
     free = target_limits(network.options.target).input_bits == 0 and network.data.value_range is None
     if not (free and options.float_inputs and stimuli):
         return {}
-    stimuli = _evenly_spaced(stimuli, options)
+    stimuli = stimuli.sample_evenly(options.stimuli)
     most = np.clip(_INPUT_ELEMENTS // sum(elements(graph.shape(name)) for name in graph.inputs), *_INPUT_SAMPLES)
     chosen = stimuli.sample_evenly(min(len(stimuli), int(most)))
     scales_by_input = choose_float_inputs(graph, chosen.array(SAMPLE_BATCH), _ranges(graph, network))
@@ -203,7 +203,7 @@ def _warn_of_samples(network: LoadedNetwork, count: int, samples: Sequence[np.nd
 
 def _reload_statistics(network: LoadedNetwork, options: CalibrationOptions, statistics: Statistics, graph: Graph) -> Observed:
     """Return the statistics of the last calibration; E503 if they are of other data. Without data nothing is compared."""
-    path = options.reload or Path()
+    path = Path(options.reload or "")
     if network.data.noise is not None:
         noise = network.data.noise(statistics.stimuli)
         network = replace(network, data=replace(network.data, sets={"Validation": noise}))
@@ -281,8 +281,4 @@ def _calibration_stimuli(network: LoadedNetwork, options: CalibrationOptions) ->
     if stimuli is None:
         remedy = "add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz"
         raise N2D2Error("E508", "the calibration set is empty", where=network.place, remedy=remedy)
-    return _evenly_spaced(stimuli, options)
-
-
-def _evenly_spaced(stimuli: Stimuli, options: CalibrationOptions) -> Stimuli:
-    return stimuli if options.stimuli < 0 else stimuli.sample_evenly(options.stimuli)
+    return stimuli.sample_evenly(options.stimuli)

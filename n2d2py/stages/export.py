@@ -33,7 +33,7 @@ def exported_stimuli(stimuli: Stimuli | None, count: int) -> tuple[Stimuli | Non
     """Return the `-db-export` samples, evenly spaced over the test set, and their indices."""
     if stimuli is None or count == 0:
         return None, np.zeros(0, np.int64)
-    chosen = stimuli if count < 0 else stimuli.sample_evenly(count)
+    chosen = stimuli.sample_evenly(count)
     spread = chosen is not stimuli and not stimuli.calls
     return chosen, even_positions(len(stimuli), count) if spread else np.arange(len(chosen))
 

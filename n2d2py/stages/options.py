@@ -158,7 +158,7 @@ class CalibrationOptions:
     """
 
     stimuli: int = GIVEN_STIMULI
-    reload: Path | None = None
+    reload: str | Path | None = None
     equalize: bool = True
     per_output: bool = True
     quality: Literal["fast", "default", "best"] = "default"
@@ -306,7 +306,7 @@ def check_options(options: RunOptions) -> None:
     chosen, score = options.quantization, options.score
     if chosen.bits not in (8, 16, 32, -16, -32, -64):
         remedy = "use 8 or 16 for integers, -32 or -64 for floating point, or -16 for float16 weights"
-        if 2 <= chosen.bits <= 7:
+        if chosen.bits in range(2, 8):
             remedy = f"for {chosen.bits}-bit weights use -nbbits 8 -wt-bits {chosen.bits}"
         raise N2D2Error("E506", f"-nbbits {chosen.bits} is not supported", remedy=remedy)
     if chosen.weight_bits not in (0, 2, 3, 4, 5, 6, 7, 8):

@@ -75,7 +75,7 @@ def scored_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli | N
             what = f"-test-index {options.index} exceeds the {len(stimuli)} test samples"
             raise N2D2Error("E513", what, remedy=f"give 0 to {len(stimuli) - 1}")
         return stimuli.take([options.index])
-    return stimuli if options.stimuli < 0 else stimuli.sample_evenly(options.stimuli)
+    return stimuli.sample_evenly(options.stimuli)
 
 
 def label_ids(stimuli: Stimuli, first: int, stop: int) -> np.ndarray:

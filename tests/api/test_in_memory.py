@@ -136,6 +136,7 @@ WRONG = {
     "data": ("E414", lambda: n2d2py.calibrate(NET, 3)),
     "no batch": ("E414", lambda: n2d2py.calibrate(NET, iter(()))),
     "batches": ("E414", lambda: n2d2py.calibrate(NET, iter((X, X[:, :1])))),
+    "unlike arrays": ("E414", lambda: n2d2py.calibrate(NET, [X, X[:1]])),
     "three parts": ("E414", lambda: n2d2py.calibrate(NET, iter(((X, Y, Y),)))),
     "labels": ("E414", lambda: n2d2py.calibrate(NET, iter(((X, Y), X)))),
     "call": ("E804", lambda: NET(X[:, :1])),
@@ -146,8 +147,8 @@ WRONG = {
     "name": ("E245", lambda: NET.rename(NAMES[CONV], NAMES[FC])),
     "width": ("E245", lambda: NET.set_precision(NAMES[CONV], bits=7)),
     "pass": ("E245", lambda: NET.apply("fuse-everything")),
-    "calibration": ("E507", lambda: n2d2py.quantize(NET)),
-    "bits": ("E506", lambda: n2d2py.quantize(NET, bits=7)),
+    "calibration": ("E507", lambda: n2d2py.quantize(n2d2py.quantize(NET, bits=-32))),
+    "bits": ("E506", lambda: n2d2py.quantize(NET, bits="8")),
     "no samples": ("E509", lambda: n2d2py.score(NET)),
 }
 OPTION = re.compile(rf"(?<![\w-])-({'|'.join(option.name for option in OPTIONS)})\b")

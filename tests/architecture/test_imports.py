@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "n2d2py"
 
 FLOORS = """
-errors entry_points error_codes log concurrency files naming registry version
+errors entry_points log concurrency files naming registry version
 executor resources figures ini
 arithmetic
 graph; contracts: functions operator windows; targets: target

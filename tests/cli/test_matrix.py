@@ -11,11 +11,11 @@ from pathlib import Path
 
 import onnx
 import pytest
+from error_codes import CODES
 from support.onnx_models import text_model
 from support.tables import every
 
 from n2d2py.cli import main
-from n2d2py.error_codes import CODES
 from n2d2py.exports import target_names
 from n2d2py.exports.registry import installed_targets
 

@@ -40,16 +40,16 @@ def test_what_the_page_says(operator):
 REAL_INPUTS = ("QLinearConv", "QLinearMatMul")
 """Of these an input with a constant scale takes the real numbers, not the integers that the node tests have."""
 _CHOSEN, _JOINED = "a constant whose elements are chosen", "function Right of arrays"
-_WINDOWS, _WRITTEN, _DIVIDED = "(ArrayConvPool)", "(ArrayScatter)", "a whole number divided by 0"
+_CONV, _POOL, _WRITTEN, _DIVIDED = "(Conv3D)", "(Pool3D)", "(ArrayScatter)", "a whole number divided by 0"
 _TYPE = "NOT_IMPLEMENTED"
 WITHOUT_FORM = {
     **dict.fromkeys(("AffineGrid", "Gather", "GatherElements", "GatherND", "RotaryEmbedding"), (_CHOSEN,)),
     **dict.fromkeys(("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"), (_CHOSEN, _JOINED)),
     **dict.fromkeys(("Dropout", "GroupNormalization", "InstanceNormalization", "Shape", "Size"), (_JOINED,)),
-    **dict.fromkeys(("AveragePool", "Conv", "ConvInteger", "ConvTranspose"), (_WINDOWS,)),
+    **dict.fromkeys(("Conv", "ConvInteger", "ConvTranspose"), (_CONV,)),
     "Attention": (_JOINED, _CHOSEN),
-    "CausalConvWithState": (_WINDOWS, _JOINED),
-    **dict.fromkeys(("LpPool", "MaxPool"), (_WINDOWS,)),
+    "CausalConvWithState": (_CONV, _JOINED),
+    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), (_POOL,)),
     **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), (_WRITTEN,)),
     **dict.fromkeys(("CumProd", "CumSum"), ("(ArrayCumSum)",)),
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), (_JOINED, "a normalisation without mean")),

@@ -50,6 +50,8 @@ def test_the_program_says_what_it_is_asked(tmp_path):
         (["-stimulus", "none"], "cannot be opened"),
         (["-stimulus", "README.md"], "is not a stimulus"),
         (["-outputs", "no/where"], "cannot be written"),
+        (["-outputs", "all.bin", "-stimulus", "stimuli/env001.ppm"], "needs all stimuli"),
+        (["-profile", "2", "-bench", "2"], "-bench: cannot be combined"),
     ):
         failed = run_export(out, *arguments)
         assert failed.returncode != 0 and message in failed.stderr, arguments

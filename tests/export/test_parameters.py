@@ -40,15 +40,13 @@ OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "P
 """Those that are for integers only: in floating point each is warned of."""
 OF_MODELS = {"States", "StateCalls", "Constants"}
 """Those that are for the inputs of ONNX and TFLite files."""
-ALONE = {"CopyWeights", "ExactRange", "MaxExtraMacs", "PackActivations", "PackWeights", "PrepackWeights", *OF_MODELS}
+ALONE = {*"CopyWeights ExactRange Int4Weights MaxExtraMacs PackActivations PackWeights PrepackWeights".split(), *OF_MODELS}
 """Those that have no effect without another one, without low-bit or signed tensors, or here, where the network is an INI file."""
 UNUSED = {
     ("nvdla", "NVDLAFallback"),
     *OF_INTEGERS,
     *((target, name) for target in TARGETS for name in OF_MODELS),
-    *((target, name) for target in ("int8", "mcu", "float") for name in ALONE),
-    ("onnx", "ExactRange"),
-    ("onnx", "Int4Weights"),
+    *((target, name) for target in ("int8", "mcu", "float", "onnx") for name in ALONE),
     ("ncnn", "Fp16Storage"),
     ("ncnn", "RoundBlobs"),
 }
@@ -142,7 +140,7 @@ def test_parameters_that_a_target_does_not_read_are_warned_of(target, tmp_path, 
         ("RuntimeDispatch=1\nSIMD=none", "RuntimeDispatch"),
         ("StreamInput=1\nIncludeInputInBuffer=0", "IncludeInputInBuffer"),
         ("MemoryManagerStrategy=OptimizeAuto\nBufferAlignment=64", "BufferAlignment"),
-        ("MemoryManagerStrategy=None\nBufferAlignment=64", "BufferAlignment"),
+        ("MemoryManagerStrategy=None\nFuseResidualAdd=0", "FuseResidualAdd"),
     ],
 )
 def test_a_parameter_that_another_overrules_is_warned_of(parameters, name, tmp_path, capsys):

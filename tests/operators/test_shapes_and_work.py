@@ -92,18 +92,13 @@ ARRAYS = {
     "IndexSelect": (ops.IndexSelect(((0, 12, -1), (5,))), (24,), 3, 0),
     "IndexSelect of one": (ops.IndexSelect(()), (1,), 1, 0),
     "Concat of rows": (ops.Concat(1, 2, (0, 1)), (6, 8), 14, 0),
-    "ArrayConvPool, Conv": (
-        ops.ArrayConvPool("Conv", (2, 4, 1, 5, 5), 6, (1, 4, 3), (1, 2, 3), (1, 1, 1), (0, 0, 0), (1, 1, 1), 2),
+    "Conv3D": (
+        ops.Conv3D((2, 4, 1, 5, 5), (1, 4, 3), (1, 2, 3), (1, 1, 1), (0, 0, 0), (1, 1, 1), 6, 2),
         (200, 72),
         144,
         144 * 12,
     ),
-    "ArrayConvPool, Max": (
-        ops.ArrayConvPool("Max", (2, 4, 1, 5, 5), 4, (1, 2, 2), (1, 2, 2), (1, 2, 2), (0, 0, 0), (1, 1, 1), slots=(0,)),
-        (200,),
-        32,
-        128,
-    ),
+    "Pool3D": (ops.Pool3D((2, 4, 1, 5, 5), (1, 2, 2), (1, 2, 2), (1, 2, 2), (0, 0, 0), (1, 1, 1), "Max"), (200,), 32, 128),
 }
 
 

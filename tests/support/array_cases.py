@@ -6,6 +6,7 @@ Results have to be Python's bit for bit, in floating point too.
 from collections.abc import Iterator
 from itertools import cycle
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -347,22 +348,13 @@ class Arrays:
         channels, batch = 2 * int(self.rng.integers(1, 3)), int(self.rng.integers(1, 3))
         outputs = groups * int(self.rng.integers(1, 4)) if function == "Conv" else channels
         counted = (0, 0, 0) if function == "Average" and self.rng.integers(2) else None
-        op = ops.ArrayConvPool(
-            function,
-            (batch, channels, *size),
-            outputs,
-            tuple(results),
-            tuple(kernel),
-            tuple(stride),
-            tuple(pads),
-            tuple(dilation),
-            groups,
-            counted,
-            int(self.rng.choice([1, 2, 3])),
-            bool(self.rng.integers(2)),
-            (0, 1) if function == "Conv" else (0,),
-            result_kind(result),
-        )
+        windows: list[Any] = [(batch, channels, *size), *map(tuple, (results, kernel, stride, pads, dilation))]
+        order, column_major, made = int(self.rng.choice([1, 2, 3])), bool(self.rng.integers(2)), result_kind(result)
+        if function == "Conv":
+            op = ops.Conv3D(*windows, outputs=outputs, groups=groups, result=made)
+        else:
+            pool = {"counted": counted, "order": order, "column_major": column_major}
+            op = ops.Pool3D(*windows, function=function, result=made, **pool)
         kinds = [kind, other or kind] if function == "Conv" else [kind]
         return self.case(
             op,

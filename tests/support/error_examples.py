@@ -11,8 +11,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from error_codes import CODES
+
 from n2d2py.cli import main
-from n2d2py.error_codes import CODES
 from n2d2py.plugin.load import isolated
 from support.error_cases import EXPORT, Case, code_of, messages, read_cases
 from support.error_files import write_workspace
@@ -26,7 +27,9 @@ def printed(case: Case) -> list[str]:
     """Run a case in a new workspace and return its messages."""
     before, errors = Path.cwd(), io.StringIO()
     with tempfile.TemporaryDirectory() as folder, isolated():
-        os.chdir(folder)
+        work = Path(folder, "work")  # cases write files beside it too
+        work.mkdir()
+        os.chdir(work)
         try:
             write_workspace(Path())
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):

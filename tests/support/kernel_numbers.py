@@ -11,7 +11,7 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import K1, S8, S16, U8, U16, Sweep, Window
 from support.kernel_resampling import unpool
-from support.ops import ArrayConvPool, ArrayMap, Convert, Unpool
+from support.ops import ArrayMap, Convert, Pool3D, Unpool
 
 SHAPES = [(1, 7, 3, 5), (1, 24), (1, 1, 1, 1), (1, 16, 4, 8), (1, 3, 9, 2)]
 
@@ -96,7 +96,7 @@ def _cast(sweep: Sweep, source: NumType, kind: str) -> harness.Case:
 
 def _windows(sweep: Sweep, function: str, real: NumType) -> harness.Case:
     ones, none = (1, 1, 1), (0, 0, 0)
-    op = ArrayConvPool(function, (1, 3, 1, 7, 9), 3, (1, 3, 4), (1, 2, 3), (1, 2, 2), none, ones, slots=(0,))
+    op = Pool3D((1, 3, 1, 7, 9), (1, 3, 4), (1, 2, 3), (1, 2, 2), none, ones, function)
     target = plain_type("int64") if function == "MaxIndex" else real
     graph = sweep.graph(op, {"x": ((1, 189), real)}, ((1, 36), target))
     return sweep.case(function, graph, {"x": sweep.stored((1, 189), real)}, "apart")

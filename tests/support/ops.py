@@ -6,7 +6,7 @@ from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.selection import ArrayNonMaxSuppression, ArrayTopK
-from n2d2py.operators.arrays.windows import ArrayConvPool
+from n2d2py.operators.arrays.windows import Conv3D, Pool3D
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv, Deconv, Fc

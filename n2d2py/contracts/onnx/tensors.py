@@ -228,7 +228,7 @@ class Tensors:
             what = f"the {role} of the layer are not numbers"
             raise N2D2Error("E306", what, where=self.model.place(layer), remedy="export the model again") from None
         if finite and not np.isfinite(values).all():
-            what = f"the {role} of the layer contain values that are not finite in float32"
+            what = f"values of the {role} of the layer are not finite in float32"
             raise N2D2Error("E306", what, where=self.model.place(layer), remedy="train or export the model again")
         values.setflags(write=False)
         return values

@@ -185,7 +185,8 @@ class CppTarget(Target[Project]):
             (own.runtime_dispatch and own.portable, "RuntimeDispatch", same_kernels),
             (own.stream_input and not own.include_input, "IncludeInputInBuffer", static_lines),
             (not own.runs_by_lines, "MaxExtraMacs", no_lines),
-            (own.strategy in N2D2_STRATEGIES, "BufferAlignment", packs),
+            (own.strategy in N2D2_STRATEGIES, "BufferAlignment FuseResidualAdd", packs),
+            (not any(node.op.kind == "Concat" for node in graph.nodes), "OptimizeNoBranchConcat", "there is no concatenation"),
         )
         return {name: reason for is_so, names, reason in reasons if is_so for name in names.split()}
 

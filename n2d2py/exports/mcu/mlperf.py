@@ -8,7 +8,7 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.conversion import byte_tables
-from n2d2py.graph import PixelMap, QuantGraph, Shape, channels, elements, height, width
+from n2d2py.graph import PixelMap, QuantGraph, Shape, channels, dims_text, elements, height, width
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def check_benchmark(benchmark: Benchmark, graph: QuantGraph) -> None:
     sizes = [elements(graph.shape(name)) for name in graph.user_outputs]
     fits = list(map(_planes, shapes)) == [_planes((1, *benchmark.shape))] and sizes == [benchmark.outputs]
     if not fits or graph.states:
-        inputs, outputs = " and ".join(map(_text, shapes)), " and ".join(map(str, sizes))
-        wanted = f"one input of {_text((1, *benchmark.shape))} and one output of {benchmark.outputs} values"
+        inputs, outputs = " and ".join(dims_text(shape[1:]) for shape in shapes), " and ".join(map(str, sizes))
+        wanted = f"one input of {dims_text(benchmark.shape)} and one output of {benchmark.outputs} values"
         has = f"{inputs} and {outputs}{', and states' if graph.states else ''}"
         what = f"MLPerfTiny={benchmark.name} requires {wanted}; the model has {has}"
         raise N2D2Error("E705", what, remedy="correct MLPerfTiny, or export the model of the benchmark")
@@ -95,7 +95,3 @@ def warn_of_negative_results(benchmark: Benchmark, graph: QuantGraph) -> None:
 
 def _planes(shape: Shape) -> tuple[int, int, int]:
     return channels(shape), height(shape), width(shape)
-
-
-def _text(shape: Shape) -> str:
-    return "x".join(map(str, shape[1:]))

@@ -101,7 +101,14 @@ class OnnxTarget(Target["QdqWriter"]):
     def overruled(self, parameters: Mapping[str, Any], graph: QuantGraph) -> dict[str, str]:
         kinds = [tensor.type for tensor in graph.tensors.values()]
         has_signed = any(kind.signed and not (kind.is_float or kind.plain) for kind in kinds)
-        return {} if has_signed else {"ExactRange": "no tensor has signed integers"}
+        weights = [node.params["weights"] for node in graph.nodes if "weights" in node.params]
+        has_low_bits = any(one.dtype == np.int8 and -8 <= one.min(initial=0) <= one.max(initial=0) <= 7 for one in weights)
+        reasons = (
+            (has_signed, "ExactRange", "no tensor has signed integers"),
+            (has_low_bits, "Int4Weights", "no weights have at most 4 bits"),
+            (graph.bits > 0, "IntegerIO", "a network in floating point has no integers"),
+        )
+        return {name: reason for has_effect, name, reason in reasons if not has_effect}
 
     def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:
         """Return the defaults: signed bytes start at -128; with `ExactRange`, a Clip limits them to -127."""

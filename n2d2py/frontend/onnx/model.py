@@ -23,7 +23,7 @@ from n2d2py.frontend.onnx.cut import Cut
 from n2d2py.frontend.onnx.encodings import quantize_by
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
 from n2d2py.frontend.onnx.validation import TOLERATED, check_attributes, check_structure, check_texts, run_limited
-from n2d2py.graph.shapes import MAX_TENSOR
+from n2d2py.graph.shapes import MAX_TENSOR, dims_text
 
 MIN_OPSET = 7
 """The first opset with the current broadcasting rules."""
@@ -42,11 +42,6 @@ _IMAGE_READERS = ("Cast", "Transpose", "Identity", "Reshape")
 
 Dims = tuple[int | None, ...]
 """A shape; None for an open size."""
-
-
-def dims_text(dims: Iterable[int | None], between: str = "x") -> str:
-    """Return a shape as a text, with ? for an open size."""
-    return between.join("?" if size is None else str(size) for size in dims)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 weights computed in the network."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from math import prod
 from typing import Any, NamedTuple
@@ -23,46 +24,23 @@ from n2d2py.operators.reshape import Reshape
 Triple = tuple[int, int, int]
 
 
-@register
-class ArrayConvPool(ArrayOp):
+@dataclass(frozen=True)
+class Windows3D(ArrayOp):
     """Sliding windows over x (batch, channels, D, H, W), operand 0; result (batch, outputs, D', H', W').
 
-    Conv: operand 1 has the weights (outputs, channels / groups, kernel). Max, Average, Lp (of order `order`). MaxIndex: index
-    of the largest element within a channel, plus the elements of the channels and samples before it.
-
     Attributes:
+        size: D', H' and W' of the result.
         pads: elements before each axis; padding is not part of a window.
-        counted: padding after each axis that an average counts, like the padding before; None counts only inputs.
-        column_major: MaxIndex counts positions within a channel with the first axis fastest.
     """
 
-    function: str
     dims: tuple[int, int, int, int, int]
-    outputs: int
     size: Triple
     kernel: Triple
     stride: Triple
     pads: Triple
     dilation: Triple
-    groups: int = 1
-    counted: Triple | None = None
-    order: int = 2
-    column_major: bool = False
-    slots: tuple[int, ...] = (0, 1)
-    result: str = ""
 
-    def operand_dims(self) -> tuple[Shape, ...]:
-        weights = (self.outputs, self.dims[1] // self.groups, *self.kernel)
-        return (self.dims, weights) if self.function == "Conv" else (self.dims,)
-
-    def output_dims(self) -> Shape:
-        return self.dims[0], self.outputs, *self.size
-
-    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
-        each = prod(self.kernel) * (self.dims[1] // self.groups if self.function == "Conv" else 1)
-        return self.output_size() * each
-
-    def _windows(self, x: np.ndarray, fill: float) -> np.ndarray:
+    def windows(self, x: np.ndarray, fill: float) -> np.ndarray:
         """Return the elements of all windows (N, batch, channels, taps, D', H', W')."""
         extent, last = ((np.array(n) - 1) * step for n, step in ((self.kernel, self.dilation), (self.size, self.stride)))
         after = np.maximum(0, last + extent + 1 - self.dims[2:] - self.pads)
@@ -72,31 +50,106 @@ class ArrayConvPool(ArrayOp):
         taps = windows[(..., *starts, *(slice(None, None, step) for step in self.dilation))]
         return np.moveaxis(taps, (6, 7, 8), (3, 4, 5)).reshape(*x.shape[:3], -1, *self.size)
 
+    def counted_range(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first position that an average counts along each axis, and the one after the last."""
+        return np.zeros(3, int), np.array(self.dims[2:])
+
+    def lower(self, layer: Layer, function: str, call: str, *template: str, **constants: int) -> LayerCode:
+        """Return the call of a kernel whose configuration has these windows and `constants`."""
+        first, last = self.counted_range()
+        axes = {"Input": self.dims[2:], "Output": self.size, "Kernel": self.kernel, "Stride": self.stride, "Pad": self.pads}
+        axes |= {"Dilation": self.dilation, "First": first, "Last": last}
+        sizes = {f"{name}{axis}": values[index] for index, axis in enumerate("DHW") for name, values in axes.items()}
+        config = layer.config(f"{function} over windows", {}, {"Batch": self.dims[0], **constants, **sizes})
+        return layer.code("array_matmul", Call(call, (config, *template), (*operand_pointers(layer), output_pointer(layer))))
+
+
+@register
+class Conv3D(Windows3D):
+    """Convolution of windows with operand 1, weights (outputs, channels / groups, kernel)."""
+
+    outputs: int
+    groups: int = 1
+    slots: tuple[int, ...] = (0, 1)
+    result: str = ""
+
+    def operand_dims(self) -> tuple[Shape, ...]:
+        return self.dims, (self.outputs, self.dims[1] // self.groups, *self.kernel)
+
+    def output_dims(self) -> Shape:
+        return self.dims[0], self.outputs, *self.size
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return self.output_size() * prod(self.kernel) * (self.dims[1] // self.groups)
+
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x, *weights = self.operands(inputs, node)
-        if self.function == "Conv":
-            return self.as_output(self._convolve(x, *weights), inputs)
+        x, weights = self.operands(inputs, node)
+        wide = np.float64 if x.dtype.kind == "f" else np.int64
+        parts = self.windows(x.astype(wide), 0)
+        n, batch, channels = parts.shape[:3]
+        depth = channels // self.groups * prod(self.kernel)
+        columns = parts.reshape(n, batch, self.groups, depth, prod(self.size))
+        matrix = weights.astype(wide).reshape(-1, 1, self.groups, self.outputs // self.groups, depth)
+        total = np.zeros((max(n, len(matrix)), batch, self.groups, self.outputs // self.groups, prod(self.size)), wide)
+        for k in range(depth):
+            total += matrix[..., k, None] * columns[..., k, None, :]
+        return self.as_output(total, inputs)
+
+
+@cpp("Conv3D")
+def _lower_convolution(layer: Layer) -> LayerCode:
+    op = layer.op
+    constants = {"Outputs": op.outputs, "Groups": op.groups, "ColumnMajor": 0, "Depth": op.dims[1] // op.groups}
+    return op.lower(layer, "Conv", "n2d2::arrayConvolution", **constants)
+
+
+@register
+class Pool3D(Windows3D):
+    """Max, Average, Lp (of order `order`) of windows. MaxIndex: index of the largest element within a channel, plus the elements
+    of the channels and samples before it.
+
+    Attributes:
+        counted: padding after each axis that an average counts, like the padding before; None counts only inputs.
+        column_major: MaxIndex counts positions within a channel with the first axis fastest.
+    """
+
+    function: str
+    counted: Triple | None = None
+    order: int = 2
+    column_major: bool = False
+    result: str = ""
+
+    def operand_dims(self) -> tuple[Shape, ...]:
+        return (self.dims,)
+
+    def output_dims(self) -> Shape:
+        return *self.dims[:2], *self.size
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return self.output_size() * prod(self.kernel)
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        (x,) = self.operands(inputs, node)
         if self.function in ("Max", "MaxIndex"):
             lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-            parts = self._windows(x, lowest)
+            parts = self.windows(x, lowest)
             if self.function == "Max":
                 return self.as_output(parts.max(3), inputs)
             index = np.arange(prod(self.dims[2:]))
             index = index.reshape(self.dims[:1:-1]).T if self.column_major else index.reshape(self.dims[2:])
             index = index + (np.arange(prod(self.dims[:2])) * prod(self.dims[2:])).reshape(*self.dims[:2], 1, 1, 1)
-            positions = self._windows(np.broadcast_to(index, x.shape).astype(np.int64), 0)
+            positions = self.windows(np.broadcast_to(index, x.shape).astype(np.int64), 0)
             best = parts.argmax(3)[:, :, :, None]
             return self.as_output(np.take_along_axis(positions, best, 3), inputs)
         wide = x.astype(np.float64)
         if self.function == "Lp":
             wide = wide * wide if self.order == 2 else exact.power(np.abs(wide), self.order)
-        total = np.add.accumulate(self._windows(wide, 0.0), axis=3)[:, :, :, -1]
+        total = np.add.accumulate(self.windows(wide, 0.0), axis=3)[:, :, :, -1]
         if self.function == "Lp":
             return self.as_output(np.sqrt(total) if self.order == 2 else exact.power(total, 1 / self.order), inputs)
         return self.as_output(total / self.counts(), inputs)
 
     def counted_range(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first position that an average counts along each axis, and the one after the last."""
         before, after = (self.pads, self.counted) if self.counted else ((0, 0, 0), (0, 0, 0))
         return np.negative(before), np.add(self.dims[2:], after)
 
@@ -109,36 +162,13 @@ class ArrayConvPool(ArrayOp):
             counts.append(((taps >= first) & (taps < last)).sum(1))
         return reduce(np.multiply.outer, counts)
 
-    def _convolve(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        wide = np.float64 if x.dtype.kind == "f" else np.int64
-        parts = self._windows(x.astype(wide), 0)
-        n, batch, channels = parts.shape[:3]
-        depth = channels // self.groups * prod(self.kernel)
-        columns = parts.reshape(n, batch, self.groups, depth, prod(self.size))
-        matrix = weights.astype(wide).reshape(-1, 1, self.groups, self.outputs // self.groups, depth)
-        total = np.zeros((max(n, len(matrix)), batch, self.groups, self.outputs // self.groups, prod(self.size)), wide)
-        for k in range(depth):
-            total += matrix[..., k, None] * columns[..., k, None, :]
-        return total
 
-
-@cpp("ArrayConvPool")
-def _lower_conv_pool(layer: Layer) -> LayerCode:
+@cpp("Pool3D")
+def _lower_pool(layer: Layer) -> LayerCode:
     op = layer.op
-    (first, last), depth = op.counted_range(), op.dims[1] // op.groups if op.function == "Conv" else 1
-    sizes = {"Input": op.dims[2:], "Output": op.size, "Kernel": op.kernel, "Stride": op.stride, "Pad": op.pads}
-    sizes |= {"Dilation": op.dilation, "First": first, "Last": last}
-    constants = {"Batch": op.dims[0], "Outputs": op.outputs, "Groups": op.groups, "ColumnMajor": op.column_major}
-    constants["Depth"] = depth
-    for index, axis in enumerate("DHW"):
-        constants |= {f"{name}{axis}": values[index] for name, values in sizes.items()}
-    config, operands = layer.config(f"{op.function} over windows", {}, constants), operand_pointers(layer)
-    if op.function == "Conv":
-        call = Call("n2d2::arrayConvolution", (config,), (*operands[:2], output_pointer(layer)))
-    else:
-        pools = {"Max": "WindowMax", "MaxIndex": "WindowMaxIndex", "Average": "WindowAverage", "Lp": f"WindowNorm<{op.order}>"}
-        call = Call("n2d2::arrayPool", (config, f"n2d2::{pools[op.function]} "), (operands[0], output_pointer(layer)))
-    return layer.code("array_matmul", call)
+    pools = {"Max": "WindowMax", "MaxIndex": "WindowMaxIndex", "Average": "WindowAverage", "Lp": f"WindowNorm<{op.order}>"}
+    constants = {"Outputs": op.dims[1], "Groups": 1, "ColumnMajor": op.column_major, "Depth": 1}
+    return op.lower(layer, op.function, "n2d2::arrayPool", f"n2d2::{pools[op.function]} ", **constants)
 
 
 # ---- ONNX import: attributes ---------------------------------------------------------------------
@@ -263,25 +293,30 @@ def _check_bias(values: int, outputs: int) -> None:
 
 
 def _add_windows(
-    a: Arrays, function: str, operands: Sequence[Value], outputs: int, size: Iterable[int], windows: Windows, **more: Any
+    a: Arrays,
+    kind: type[Windows3D],
+    operands: Sequence[Value],
+    size: Iterable[int],
+    windows: Windows,
+    *attributes: Any,
+    **more: Any,
 ) -> Value:
-    """Add an ArrayConvPool of a tensor and weights, if any, whose result has the axes of the tensor; `more` are attributes."""
+    """Add an operator on windows of a tensor, whose result has the axes of the tensor; `attributes` and `more` are its own."""
     if min(size) < 1:
         raise Unsupported("its result has no elements")
-    size = tuple(map(int, size))
-    x, *_ = operands = [a.tensor(operands[0])] if len(operands) == 1 else operands
+    size, x = tuple(map(int, size)), operands[0]
     more = {"slots": a.slots(operands), "result": x.kind, **more}
     kernel, stride, dilation = (_on_axes(3, values) for values in windows[1:4])
     dims, before = x.dims[:2] + _on_axes(3, x.dims[2:]), _on_axes(3, windows.before, 0)
-    op = ArrayConvPool(function, dims, outputs, _on_axes(3, size), kernel, stride, before, dilation, **more)
-    return a.add(op, operands, (x.dims[0], outputs, *size), label=function.lower())
+    op = kind(dims, _on_axes(3, size), kernel, stride, before, dilation, *attributes, **more)
+    return a.add(op, operands, (*op.output_dims()[:2], *size), label=op.kind.lower())
 
 
 def add_convolution(a: Arrays, x: Value, weights: Value, **more: Any) -> Value:
-    """Add the convolution of arrays that the node's attributes describe, without bias; `more`: attributes of ArrayConvPool."""
+    """Add the Conv3D of arrays that the node's attributes describe, without bias; `more`: attributes of it."""
     windows = _with_pads(a.node, _read_windows(a, x, weights))
-    groups = _groups(a, x, weights.dims)
-    return _add_windows(a, "Conv", [x, weights], weights.dims[0], windows.counts(), windows, groups=groups, **more)
+    outputs, groups = weights.dims[0], _groups(a, x, weights.dims)
+    return _add_windows(a, Conv3D, [x, weights], windows.counts(), windows, outputs, groups, **more)
 
 
 def _groups(a: Arrays, x: Value, weights: Sequence[int], transposed: bool = False) -> int:
@@ -341,7 +376,7 @@ def _deconv(a: Arrays) -> None:
     swapped = a.transpose(split, (0, 2, 1, *range(3, 3 + len(kernel))))
     swapped = a.reshape(swapped, (per_group * groups, inputs // groups, *kernel))
     dense = windows._replace(stride=np.ones_like(size))
-    a.bind(_add_bias(a, _add_windows(a, "Conv", [spread, swapped], per_group * groups, size, dense, groups=groups)))
+    a.bind(_add_bias(a, _add_windows(a, Conv3D, [spread, swapped], size, dense, per_group * groups, groups)))
 
 
 def _pool(function: str, a: Arrays) -> None:
@@ -357,16 +392,16 @@ def _pool(function: str, a: Arrays) -> None:
         _add_layer(a, x, Pool(function, _on_axes(2, windows.kernel), _on_axes(2, windows.stride), pads, counts_pads))
         _check_windows(size, windows)
         return
-    x, order = a.value(0), int(a.node.attribute("p", 2))
+    x, order = a.tensor(a.value(0)), int(a.node.attribute("p", 2))
     if order < 1:
         raise Unsupported(f"p={order} is not supported")
     counted = _on_axes(3, windows.after, 0) if counts_pads else None
-    output = _add_windows(a, function, [x], x.dims[1], size, windows, order=order, counted=counted)
+    output = _add_windows(a, Pool3D, [x], size, windows, function, counted, order)
     _check_windows(size, windows)
     a.bind(output)
     if is_used:
         more = {"result": "int64", "column_major": bool(a.node.attribute("storage_order", 0))}
-        a.bind(_add_windows(a, "MaxIndex", [x], x.dims[1], size, windows, **more), 1)
+        a.bind(_add_windows(a, Pool3D, [x], size, windows, "MaxIndex", **more), 1)
 
 
 def _check_windows(counts: np.ndarray, windows: Windows) -> None:
