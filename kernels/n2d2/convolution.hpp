@@ -61,7 +61,7 @@ struct Convolution {
         constexpr bool run = Run;
         if (run && x >= 0 && x + extent <= width) {
             const In* const from = row + x * Input::Stride;
-#if N2D2_SCALAR_TILES || N2D2_M_PROFILE
+#if defined(N2D2_SCALAR_TILES) || N2D2_M_PROFILE
             // The C libraries of these cores copy single bytes, or access unaligned words.
             if (sizeof(Element) == 1 && KW * C % 4 == 0 && reinterpret_cast<std::uintptr_t>(from) % 4 == 0) {
                 void* const to = __builtin_assume_aligned(window, 4);

@@ -137,7 +137,7 @@ struct Dot<Sum, false> {
     }
 };
 
-#if N2D2_SCALAR_TILES
+#if defined(N2D2_SCALAR_TILES)
 // One pixel and eight outputs. Loads stay in the step that uses them, so that sums stay in registers.
 template <class Sum, class In, class Weight>
 N2D2_NOINLINE void dots1x8(int count, const In* x, const Weight* w, int pitch, Sum* sums) {
@@ -204,7 +204,7 @@ struct ScalarTile<std::int32_t, In, std::int8_t> {
 template <class Sum, int Outputs, class In, class Weight>
 N2D2_INLINE void dots(int count, const In* x, const Weight* w, int pitch, Sum* sums) {
     int o = 0;
-#if N2D2_SCALAR_TILES
+#if defined(N2D2_SCALAR_TILES)
     o = ScalarTile<Sum, In, Weight>::template dots<Outputs>(count, x, w, pitch, sums);
 #endif
     for (; o + 4 <= Outputs; o += 4)

@@ -84,8 +84,6 @@
 // A core without vectors whose registers hold the sums of eight outputs.
 #if defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector) && defined(__GNUC__)
 #define N2D2_SCALAR_TILES 1
-#else
-#define N2D2_SCALAR_TILES 0
 #endif
 
 #if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'

@@ -10,14 +10,10 @@
 #if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__) && defined(__F16C__)
 #define N2D2_HALF_F16C 1
 #include "n2d2/x86/intrinsics.hpp"
-#else
-#define N2D2_HALF_F16C 0
 #endif
 #if defined(__aarch64__) && N2D2_NEON
 #define N2D2_HALF_NEON 1
 #include <arm_neon.h>
-#else
-#define N2D2_HALF_NEON 0
 #endif
 
 namespace n2d2 {
@@ -39,7 +35,7 @@ N2D2_INLINE float fromHalf(std::uint16_t bits) {
 struct Half {
     std::uint16_t bits;
     N2D2_INLINE operator float() const {
-#if N2D2_HALF_F16C
+#if defined(N2D2_HALF_F16C)
         return _cvtsh_ss(bits);
 #else
         return fromHalf(bits);
@@ -50,10 +46,10 @@ struct Half {
 template <int Count>
 N2D2_INLINE void widen(const Half* from, float* to) {
     int i = 0;
-#if N2D2_HALF_F16C
+#if defined(N2D2_HALF_F16C)
     for (; i + 8 <= Count; i += 8)
         _mm256_storeu_ps(to + i, _mm256_cvtph_ps(load128(from + i)));
-#elif N2D2_HALF_NEON
+#elif defined(N2D2_HALF_NEON)
     for (; i + 4 <= Count; i += 4) {
         uint16x4_t bits;
         std::memcpy(&bits, from + i, sizeof(bits));

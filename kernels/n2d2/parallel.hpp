@@ -9,9 +9,7 @@
 
 #if defined(_OPENMP)
 #include <omp.h>
-
-#include <atomic>
-#include <thread>
+#include <sched.h>
 #endif
 
 namespace n2d2 {
@@ -106,7 +104,7 @@ unsigned Patience<Unused>::resumes = 0;
 // A team whose threads wait for work, so that a layer costs two messages between processors instead of waking threads.
 class WaitingTeam {
     typedef void (*Job)(const void* body, int self, int threads, double* waited);
-    std::atomic<unsigned> posted, done;
+    unsigned posted, done;  // which all threads read
     Job job;
     const void* body;
     const long least;
@@ -118,7 +116,7 @@ class WaitingTeam {
     static void await(const Condition& holds) {
         for (int i = 0; !holds(); ++i) {
             if (i > 4096)
-                std::this_thread::yield();
+                sched_yield();
 #if defined(__x86_64__) && defined(__GNUC__)
             __builtin_ia32_pause();
 #endif
@@ -127,11 +125,11 @@ class WaitingTeam {
     void post(Job next, const void* work) {
         job = next;
         body = work;
-        posted.store(posted.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+        __atomic_store_n(&posted, posted + 1, __ATOMIC_RELEASE);
     }
     N2D2_NOINLINE void serve(int self) {
-        for (unsigned seen = 0;; done.fetch_add(1, std::memory_order_release)) {
-            await([&] { return posted.load(std::memory_order_acquire) != seen; });
+        for (unsigned seen = 0;; __atomic_fetch_add(&done, 1, __ATOMIC_RELEASE)) {
+            await([&] { return __atomic_load_n(&posted, __ATOMIC_ACQUIRE) != seen; });
             ++seen;
             if (!job)
                 return;
@@ -175,8 +173,8 @@ public:
         post(next, shared);
         next(shared, 0, threads, &waited);
         const double worked = omp_get_wtime() - began - waited;
-        const unsigned all = posted.load(std::memory_order_relaxed) * static_cast<unsigned>(threads - 1);
-        await([&] { return done.load(std::memory_order_acquire) == all; });
+        const unsigned all = posted * static_cast<unsigned>(threads - 1);
+        await([&] { return __atomic_load_n(&done, __ATOMIC_ACQUIRE) == all; });
         Patience<>::add(worked, omp_get_wtime() - began - worked);
     }
 };

@@ -20,12 +20,11 @@
 #endif
 
 // A core whose products have 32 bits: the compiler's functions for longer ones jump at carries.
-#if !defined(N2D2_HALVES)
-#if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
+#if defined(N2D2_HALVES)
+#elif defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
 #define N2D2_HALVES 1
 #else
 #define N2D2_HALVES 0
-#endif
 #endif
 
 namespace n2d2 {

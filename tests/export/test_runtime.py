@@ -26,7 +26,6 @@ from n2d2py.runtime import ArrayError, Simulator
 def exports(tmp_path_factory):
     """The folder of an export by network and number form, each built once."""
     need("make", "g++")
-    os.environ["OPT"] = "-O1"
     made: dict[tuple, Path] = {}
 
     def get(network, integer: bool = True) -> Path:
@@ -35,8 +34,9 @@ def exports(tmp_path_factory):
             made[key] = write_export(tmp_path_factory.mktemp("export") / "out", request(network(integer)))
         return made[key]
 
-    yield get
-    del os.environ["OPT"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPT", "-O1")
+        yield get
 
 
 def both(folder: Path) -> list[Export | Simulator]:

@@ -30,10 +30,10 @@ N2D2_INLINE Vector add(Vector sum, Vector a, Vector b) { return _mm_add_ps(sum, 
 enum : int { TilePixels = 3, TilePanels = 1, SinglePanels = 2 };
 #endif
 
-#if N2D2_AVX512VNNI && N2D2_HALF_F16C
+#if N2D2_AVX512VNNI && defined(N2D2_HALF_F16C)
 #define N2D2_FLOAT_HALVES
 N2D2_INLINE Vector load(const Half* from) { return _mm512_cvtph_ps(load256(from)); }
-#elif N2D2_HALF_F16C
+#elif defined(N2D2_HALF_F16C)
 #define N2D2_FLOAT_HALVES
 N2D2_INLINE Vector load(const Half* from) { return _mm256_cvtph_ps(load128(from)); }
 #endif

@@ -4,15 +4,30 @@
 #include "n2d2/env.hpp"
 
 // GCC 12 reports the undefined registers of its own header (GCC bug 105593).
-#if !defined(__clang__)
 #pragma GCC diagnostic push
+#if !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
+#if defined(__AVX512F__) || defined(N2D2_EMULATED_AVX512VNNI) || defined(N2D2_EMULATED_AVXVNNI) || \
+    defined(_IMMINTRIN_H_INCLUDED) || defined(__IMMINTRIN_H) || defined(__INTEL_COMPILER) ||       \
+    !((__GNUC__ > 10 && __GNUC__ < 16) || (__clang_major__ > 11 && __clang_major__ < 22))
 #include <immintrin.h>
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
+#else
+// Half of the time of a file of layers would go into the AVX-512 of <immintrin.h>, so kernels without AVX-512 include the parts that they use.
+// The parts require the guard of GCC or of Clang. Other code can still include the whole header.
+#define _IMMINTRIN_H_INCLUDED
+#define __IMMINTRIN_H
+#include <smmintrin.h>
+#include <avxintrin.h>
+#include <avx2intrin.h>
+#include <avxvnniintrin.h>
+#include <f16cintrin.h>
+#include <fmaintrin.h>
+#undef __IMMINTRIN_H
+#undef _IMMINTRIN_H_INCLUDED
 #endif
+#pragma GCC diagnostic pop
 
 // Dot products of VNNI: sums[i] += the products of four unsigned bytes of x with four signed ones of w, or of pairs of 16-bit integers.
 //

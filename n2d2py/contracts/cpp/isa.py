@@ -355,15 +355,10 @@ def exact_condition(row: InstructionSet) -> str:
     return f"({' && '.join([row.macro, *(f'!{macro}' for macro in others)])})" if others else row.macro
 
 
-def extended(row: InstructionSet) -> list[InstructionSet]:
-    """Return the sets that a set extends, directly or not."""
-    named = {one.name: one for one in instruction_sets()}
-    return [named[row.extends], *extended(named[row.extends])] if row.extends else []
-
-
 def extending(row: InstructionSet) -> set[str]:
     """Return the names of the sets that extend a set, directly or not."""
-    return {one.name for one in instruction_sets() if row in extended(one)}
+    direct = [one for one in instruction_sets() if one.extends == row.name]
+    return {one.name for one in direct}.union(*map(extending, direct))
 
 
 def condition(names: Iterable[str]) -> str:
@@ -374,7 +369,7 @@ def condition(names: Iterable[str]) -> str:
     if panels and panels <= wanted:
         parts.append("N2D2_PANELS")
         wanted -= panels
-    whole = {one.name: extending(one) for one in rows if one.name in wanted and extending(one) <= wanted}
+    whole = {one.name: more for one in rows if one.name in wanted and (more := extending(one)) <= wanted}
     covered = {name for more in whole.values() for name in more}
     separate = [one for one in rows if one.name in wanted - covered]
     parts += [one.macro if one.name in whole else exact_condition(one) for one in separate]

@@ -26,7 +26,7 @@ def _number_condition(true: Sequence[bool]) -> str:
 def isa_header(header: str, chosen: Sequence[InstructionSet] | None = None) -> str:
     """Return the text of a header of ISA_HEADERS for the `chosen` sets, by default all."""
     sets = isa.instruction_sets() if chosen is None else chosen
-    macros = {base.macro: [base in (row, *isa.extended(row)) for row in sets] for base in isa.instruction_sets()}
+    macros = {base.macro: [row.name in {base.name, *isa.extending(base)} for row in sets] for base in isa.instruction_sets()}
     macros = {name: true for name, true in macros.items() if any(true)} | {
         "N2D2_PANELS": [isa.reads_panels(row) for row in sets],
         "N2D2_FLOAT_VECTORS": [isa.FLOATS in row.has for row in sets],
@@ -102,7 +102,7 @@ def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> l
     if header.startswith("plugins/"):
         source = _source(header, kernels)
         siblings = [name for name in _BESIDE.findall(text) if (source.parent / name).is_file()]
-        includes += [f"{header.rpartition('/')[0]}/{name}" for name in siblings]
+        return includes + [f"{header.rpartition('/')[0]}/{name}" for name in siblings]
     return includes
 
 
