@@ -1,7 +1,6 @@
 """Signatures of operators: what their lowerings rely on, checked in one place before they run.
 
-@lowers("RESIZE_BILINEAR", inputs=(Rank(4), Ints(2)))
-def _resize(t: Translation, op: TfliteOperator, shape: Shape, sizes: list[int]) -> None:
+With `@lowers("RESIZE_BILINEAR", inputs=(Rank(4), Ints(2)))` the lowering gets a shape of four axes and a list of two integers.
 """
 
 from collections.abc import Callable, Sequence
