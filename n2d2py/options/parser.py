@@ -111,12 +111,15 @@ class _Parser:
             what = f"option {word.partition('=')[0]} is unknown"
             raise _error("E002", what, suggest(name, self.table, "run n2d2py -h all", form="-{}"))
         else:
-            option = self.table[name]
-            before = self.values[option.key]
-            self.values[option.key] = self._read_value(option, bool(equals))
-            if option.key in self.keys and not option.repeated and self.values[option.key] != before:
-                self.ignored[f"{name} {before}"] = "the option is given again"
-            self.keys.add(option.key)
+            self._read_option(name, bool(equals))
+
+    def _read_option(self, name: str, after_equals: bool) -> None:
+        option = self.table[name]
+        before = self.values[option.key]
+        self.values[option.key] = self._read_value(option, after_equals)
+        if option.key in self.keys and not option.repeated and self.values[option.key] != before:
+            self.ignored[f"{name} {before}"] = "the option is given again"
+        self.keys.add(option.key)
 
     def _has_number(self) -> bool:
         return bool(self.rest and _NUMBER.fullmatch(self.rest[0]))

@@ -147,8 +147,10 @@ WRONG = {
     "name": ("E245", lambda: NET.rename(NAMES[CONV], NAMES[FC])),
     "width": ("E245", lambda: NET.set_precision(NAMES[CONV], bits=7)),
     "pass": ("E245", lambda: NET.apply("fuse-everything")),
-    "calibration": ("E507", lambda: n2d2py.quantize(n2d2py.quantize(NET, bits=-32))),
-    "bits": ("E506", lambda: n2d2py.quantize(NET, bits="8")),
+    "calibration": ("E507", lambda: n2d2py.quantize(NET)),
+    "quantized twice": ("E507", lambda: n2d2py.quantize(n2d2py.quantize(NET, bits=-32))),
+    "bits": ("E506", lambda: n2d2py.quantize(NET, bits=7)),
+    "bits as a text": ("E506", lambda: n2d2py.quantize(NET, bits="8")),
     "no samples": ("E509", lambda: n2d2py.score(NET)),
 }
 OPTION = re.compile(rf"(?<![\w-])-({'|'.join(option.name for option in OPTIONS)})\b")

@@ -140,6 +140,7 @@ def test_parameters_that_a_target_does_not_read_are_warned_of(target, tmp_path, 
         ("RuntimeDispatch=1\nSIMD=none", "RuntimeDispatch"),
         ("StreamInput=1\nIncludeInputInBuffer=0", "IncludeInputInBuffer"),
         ("MemoryManagerStrategy=OptimizeAuto\nBufferAlignment=64", "BufferAlignment"),
+        ("MemoryManagerStrategy=None\nBufferAlignment=64", "BufferAlignment"),
         ("MemoryManagerStrategy=None\nFuseResidualAdd=0", "FuseResidualAdd"),
     ],
 )
