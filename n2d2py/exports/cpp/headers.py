@@ -26,7 +26,8 @@ def _number_condition(true: Sequence[bool]) -> str:
 def isa_header(header: str, chosen: Sequence[InstructionSet] | None = None) -> str:
     """Return the text of a header of ISA_HEADERS for the `chosen` sets, by default all."""
     sets = isa.instruction_sets() if chosen is None else chosen
-    macros = {base.macro: [row.name in {base.name, *isa.extending(base)} for row in sets] for base in isa.instruction_sets()}
+    bases = {base.macro: {base.name, *isa.extending(base)} for base in isa.instruction_sets()}
+    macros = {macro: [row.name in names for row in sets] for macro, names in bases.items()}
     macros = {name: true for name, true in macros.items() if any(true)} | {
         "N2D2_PANELS": [isa.reads_panels(row) for row in sets],
         "N2D2_FLOAT_VECTORS": [isa.FLOATS in row.has for row in sets],
