@@ -12,7 +12,7 @@ from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.arithmetic.sensor import SensorSource
 from n2d2py.graph.port import with_tuples
-from n2d2py.graph.shapes import elements
+from n2d2py.graph.shapes import dims_text, elements
 
 if TYPE_CHECKING:
     from n2d2py.graph.graph import Graph
@@ -75,7 +75,7 @@ class InputContract:
     def text(self) -> str:
         """Return a description such as "96x96 RGB, real values 0 to 1"; "" if nothing is known."""
         bounds = self.value_range
-        parts = [" ".join([*(["x".join(map(str, self.size))] if self.size else []), *([self.order] if self.order else [])])]
+        parts = [" ".join([*([dims_text(self.size)] if self.size else []), *([self.order] if self.order else [])])]
         parts += [] if bounds is None else [f"real values {bounds[0]:.4g} to {bounds[1]:.4g}"]
         return ", ".join(part for part in parts if part)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError
-from n2d2py.graph.shapes import Shape, elements
+from n2d2py.graph.shapes import Shape, dims_text, elements
 
 
 def with_tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class Ends:
         return f"{self.name}: {layers} layers, inputs {self._shapes(self.inputs)}, outputs {self._shapes(self.outputs)}"
 
     def _shapes(self, names: list[str]) -> str:
-        return ", ".join(f"{name} {'x'.join(map(str, self.shape(name)[1:]))}" for name in names)
+        return ", ".join(f"{name} {dims_text(self.shape(name)[1:])}" for name in names)
 
     def shape(self, tensor: str) -> Shape:
         """Return the shape of a tensor, including batch 1."""

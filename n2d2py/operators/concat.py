@@ -8,7 +8,7 @@ import numpy as np
 from n2d2py.contracts.cpp import Call, Layer, LayerCode, cpp, epilogue, moving_epilogue, vectors
 from n2d2py.contracts.facets import OnnxWriter, onnx_emitter, register
 from n2d2py.contracts.quant.quantizer import LayerTypes, Quantizer, moved_layer, peak, quantizer, rescaled_layer
-from n2d2py.graph import Custom, Node, QuantGraph, QuantNode, Shape, channels, elements, requantized
+from n2d2py.graph import Custom, Node, QuantGraph, QuantNode, Shape, channels, dims_text, elements, requantized
 from n2d2py.graph.shapes import rows_along
 from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
 from n2d2py.operators.arrays.base import ArrayOp, operand_pointers, output_pointer
@@ -62,7 +62,7 @@ class Concat(ArrayOp):
                 return [(first[0], self.rows * sum(self.lengths(inputs, node)))]
         for shape in inputs:
             if len(shape) != len(first) or (*shape[1:axis], *shape[axis + 1 :]) != (*first[1:axis], *first[axis + 1 :]):
-                dims = " and ".join("x".join(map(str, s[1:])) for s in (first, shape))
+                dims = " and ".join(dims_text(s[1:]) for s in (first, shape))
                 raise self.error("E206", node, f"has inputs of different sizes {dims}", "use inputs of equal width and height")
         return [(*first[:axis], sum(shape[axis] for shape in inputs), *first[axis + 1 :])]
 

@@ -14,7 +14,7 @@ from n2d2py.contracts.ini.keys import ACTIVATED, NB_OUTPUTS, WINDOW_KEYS, read_a
 from n2d2py.contracts.ini.trained import with_trained_weights
 from n2d2py.contracts.ini.weights import filler_keys
 from n2d2py.contracts.quant.quantizer import LayerTypes, WeightedQuantizer, quantizer
-from n2d2py.graph import Node, QuantGraph, QuantNode, Shape, channels, elements, height, width
+from n2d2py.graph import Node, QuantGraph, QuantNode, Shape, channels, dims_text, elements, height, width
 from n2d2py.ini import TRAINING, Key, Kind
 from n2d2py.memory.access import Access, LineTable, Ranges, Window, memory_access
 from n2d2py.memory.scratch import ScratchNeed
@@ -315,7 +315,7 @@ class Fc(WeightedOp):
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         outputs, features = node.params["weights"].shape
         if elements(inputs[0]) != features:
-            size = f"{elements(inputs[0])} elements ({'x'.join(map(str, inputs[0][1:]))})"
+            size = f"{elements(inputs[0])} elements ({dims_text(inputs[0][1:])})"
             what = f"has weights for {features} inputs, but its input has {size}"
             raise self.error("E204", node, what, "check the layer before it")
         return [(inputs[0][0], outputs)]

@@ -8,7 +8,7 @@ import numpy as np
 from n2d2py.contracts.cpp import Layer, LayerCode, cpp, epilogue, window
 from n2d2py.contracts.facets import OnnxWriter, Op, Pads, onnx_emitter, register
 from n2d2py.contracts.quant.quantizer import Quantizer, quantizer
-from n2d2py.graph import Node, Shape, chain
+from n2d2py.graph import Node, Shape, chain, dims_text
 from n2d2py.memory.access import Whole, memory_access
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool.op import emit_pool
@@ -35,7 +35,7 @@ class PoolSum(Op):
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         pooled = self.pool.output_shapes(inputs[:1], node)[0]
         if len(inputs[1]) != 4 or any(a != b and 1 not in (a, b) for a, b in zip(pooled, inputs[1], strict=True)):
-            dims = " and ".join("x".join(map(str, shape[1:])) for shape in (pooled, inputs[1]))
+            dims = " and ".join(dims_text(shape[1:]) for shape in (pooled, inputs[1]))
             remedy = "use equal shapes; axes of length 1 are broadcast"
             raise self.error("E205", node, f"has operands of different shapes {dims}", remedy)
         return [tuple(max(a, b) for a, b in zip(pooled, inputs[1], strict=True))]

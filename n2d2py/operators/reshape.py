@@ -9,7 +9,7 @@ from n2d2py.contracts.cpp import Layer, LayerCode, copy, cpp, image_axes, move
 from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.ini import NB_OUTPUTS, WINDOW_KEYS, LayerContext, ini
 from n2d2py.contracts.quant.quantizer import Moving, MovingAnyIntegers, quantizer
-from n2d2py.graph import Graph, Node, Shape, elements, in_memory_order, n2d2_dims, of_memory_order
+from n2d2py.graph import Graph, Node, Shape, dims_text, elements, in_memory_order, n2d2_dims, of_memory_order
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Joined, View, memory_access, same_order
 
@@ -70,7 +70,7 @@ class Reshape(Op):
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         if prod(self.dims) != prod(inputs[0][1:]):
-            old, new = ("x".join(map(str, dims)) for dims in (inputs[0][1:], self.dims))
+            old, new = (dims_text(dims) for dims in (inputs[0][1:], self.dims))
             raise self.error("E208", node, f"cannot change {old} to {new}", "keep the number of elements")
         return [(inputs[0][0], *self.dims)]
 
@@ -192,7 +192,7 @@ class MemoryView(Op):
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         if elements(inputs[0]) != prod(self.dims):
-            text = "x".join(map(str, inputs[0][1:]))
+            text = dims_text(inputs[0][1:])
             raise self.error("E208", node, f"requires {prod(self.dims)} elements, but its input has shape {text}")
         return [(inputs[0][0], *self.dims)]
 

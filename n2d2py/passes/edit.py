@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.contracts.functions import FUNCTIONS, FunctionRow
 from n2d2py.contracts.operator import Op
 from n2d2py.errors import InternalError, N2D2Error, join_names, nearest, suggest
-from n2d2py.graph import Graph, Node, Precision
+from n2d2py.graph import Graph, Node, Precision, dims_text
 from n2d2py.operators import Activation
 from n2d2py.passes.base import FuseReport, Pass, drop, recompute_shapes
 from n2d2py.passes.fuse import late_passes, passes
@@ -137,7 +137,7 @@ def _with_node(graph: Graph, node: Node, index: int) -> Graph:
     try:
         graph.add(node, index)
     except (InternalError, KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
-        shapes = " and ".join("x".join(map(str, graph.shape(name)[1:])) for name in node.inputs)
+        shapes = " and ".join(dims_text(graph.shape(name)[1:]) for name in node.inputs)
         contents = f"inputs of {shapes} and the constants {', '.join(node.params) or 'none'}"
         remedy = "use another operator, or give its constants in params"
         raise _unfit_operator(f"{node.op.kind} does not fit into layer '{node.name}' with {contents}", remedy) from problem

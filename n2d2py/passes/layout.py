@@ -11,7 +11,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph, Node
+from n2d2py.graph import Graph, Node, dims_text
 from n2d2py.operators import Activation, Affine, Fc, Identity, Quantize, Reshape, Softmax, Transpose
 from n2d2py.operators.linear import cast_like
 from n2d2py.passes.base import Done, Outcome, drop, is_plain, reason_to_keep, recompute_shapes, rewrite
@@ -78,7 +78,7 @@ def _reason_for_shape(graph: Graph, node: Node) -> str | None:
     if before == after or flattened:
         return None
     if max((*before[2:], *after[2:]), default=1) > 1:
-        text = " to ".join("x".join(map(str, shape[1:])) for shape in (before, after))
+        text = " to ".join(dims_text(shape[1:]) for shape in (before, after))
         return f"it changes {text}, which its consumers distinguish"
     trial = graph.copy()
     drop(trial, trial.node(node.name))

@@ -10,6 +10,7 @@ import numpy as np
 from n2d2py.arithmetic.embeddings import Embedder, unit
 from n2d2py.arithmetic.fixed_scale import ONE
 from n2d2py.arithmetic.frame import FrameSource
+from n2d2py.graph.shapes import dims_text
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.postprocessing.contract import Infos, KernelConfig, PostProcessor, Size, misfit, only_output, real_array, register
 from n2d2py.postprocessing.results import Embedding
@@ -64,8 +65,7 @@ def _bind(values: Mapping[str, Any], inputs: Infos, outputs: Infos, names: tuple
     info = only_output(outputs)
     size = int(np.prod(info.stored))
     if size != info.stored[1] or not 2 <= size < 65536:
-        shape = "x".join(map(str, info.shape))
-        raise misfit(f"the output '{info.name}' of {shape} is not one vector", "choose another by -outputs")
+        raise misfit(f"the output '{info.name}' of {dims_text(info.shape)} is not one vector", "choose another by -outputs")
     references = () if values["references"] is None else _references(Path(values["references"]), size)
     count = len(references) // size
     if names and references and len(names) != count:

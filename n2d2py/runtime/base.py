@@ -10,7 +10,7 @@ from n2d2py.arithmetic.audio import AudioSource
 from n2d2py.arithmetic.frame import FrameSource
 from n2d2py.arithmetic.sensor import SensorSource, StreamSource
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import FilePort, InputContract, TensorInfo, plain_port
+from n2d2py.graph import FilePort, InputContract, TensorInfo, dims_text, plain_port
 from n2d2py.postprocessing import Detection, Detector, PostProcessor
 
 
@@ -60,7 +60,7 @@ class Network:
 
     def __repr__(self) -> str:
         ends = (
-            ", ".join(f"{one.name} {'x'.join(map(str, one.shape))} {one.type.name}" for one in each)
+            ", ".join(f"{one.name} {dims_text(one.shape)} {one.type.name}" for one in each)
             for each in (self.info.inputs, self.info.outputs)
         )
         arena = f", arena {self.info.arena_bytes:,} bytes" if self.info.arena_bytes else ""

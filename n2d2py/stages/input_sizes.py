@@ -19,7 +19,7 @@ from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.inputs_outputs import nhwc_inputs, open_sizes_error
 from n2d2py.frontend.onnx.model import OnnxModel
 from n2d2py.frontend.onnx.states import fix_inputs, propose_constants
-from n2d2py.graph.shapes import Shape, elements
+from n2d2py.graph.shapes import Shape, dims_text, elements
 from n2d2py.stages.options import LoadOptions
 
 
@@ -123,7 +123,7 @@ def _arrays(data: InputData, names: list[str]) -> dict[str, np.ndarray]:
 
 def _take(model: OnnxModel, name: str, sizes: tuple[int, ...], source: str) -> None:
     model.set_sizes(name, sizes)
-    log.notice("the input '%s' is %s, as %s", name, "x".join(map(str, sizes)), source)
+    log.notice("the input '%s' is %s, as %s", name, dims_text(sizes), source)
 
 
 def _shapes(given: str | int | Sequence[int] | None, names: list[str]) -> dict[str, tuple[int, ...]]:

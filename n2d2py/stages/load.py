@@ -28,7 +28,7 @@ from n2d2py.errors import Location, N2D2Error, readable, require
 from n2d2py.exports import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.targets import read_post, read_targets
-from n2d2py.graph import FilePort, Graph, InputContract, Precision, channels, stimulus_shape
+from n2d2py.graph import FilePort, Graph, InputContract, Precision, channels, dims_text, stimulus_shape
 from n2d2py.ini import Document, Params, load_document, resolve_path
 from n2d2py.naming import MODEL_ENDINGS
 from n2d2py.operators.quantize import is_quantized
@@ -153,9 +153,7 @@ def load_stage(path: Source, options: LoadOptions, folder: Path = Path()) -> Loa
         raise N2D2Error("E008", what, where=Location(str(path)), remedy=remedy)
     graph = _with_layer_precisions(network.graph, params)
     graph.verify()
-    ports = (
-        ", ".join(f"{one} {'x'.join(map(str, graph.shape(one)[1:]))}" for one in each) for each in (graph.inputs, graph.outputs)
-    )
+    ports = (", ".join(f"{one} {dims_text(graph.shape(one)[1:])}" for one in each) for each in (graph.inputs, graph.outputs))
     log.notice("%s: %d layers, inputs %s, outputs %s", graph.name, sum(not node.helper for node in graph.nodes), *ports)
     _warn_without_effect(network)
     if network.options.post is not None:

@@ -12,7 +12,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.files import file_names
-from n2d2py.graph import Graph, QuantGraph, named_inputs, plain_port, stimulus_shape
+from n2d2py.graph import Graph, QuantGraph, dims_text, named_inputs, plain_port, stimulus_shape
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.engine import FloatEngine
 
@@ -47,7 +47,7 @@ def one_stimulus(graph: Graph, stimuli: Stimuli | None, chosen: int | np.ndarray
         port = graph.user_input_ports[0] if len(graph.user_inputs) == 1 else plain_port((1, *wanted))
         samples = port.samples(values[None] if values.shape == port.sample else values, (1, *wanted))
         if samples is None or len(samples) != 1:
-            shape = "x".join(map(str, port.sample))
+            shape = dims_text(port.sample)
             what = f"the sample has shape {values.shape}, but the input has shape {shape}"
             raise N2D2Error("E414", what, remedy=f"give an array of shape {shape}")
         return samples

@@ -23,7 +23,7 @@ from n2d2py.contracts.cpp.identifiers import Identifiers
 from n2d2py.contracts.cpp.isa import tags
 from n2d2py.contracts.cpp.parts import Argument, Array, Call, Constants, LayerConfig, LayerForm, PanelOrder, Reference, needs_of
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.graph import QuantGraph, QuantNode, Shape, channels, height, width
+from n2d2py.graph import QuantGraph, QuantNode, Shape, channels, dims_text, height, width
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.registry import Registry
@@ -188,7 +188,7 @@ class Layer:
 
     def beyond_axes(self, shape: Shape) -> N2D2Error:
         """Return the error for a tensor of `shape` with too many axes."""
-        tensor = f"a tensor of rank {len(shape)} ({'x'.join(map(str, shape))})"
+        tensor = f"a tensor of rank {len(shape)} ({dims_text(shape)})"
         what = f"layer '{self.name}': {self.op.kind} of {tensor} is not supported by the C++ export"
         return N2D2Error("E703", what, where=self.node.location, remedy="use tensors with channels, height and width")
 

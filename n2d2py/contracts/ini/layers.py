@@ -20,7 +20,7 @@ from n2d2py.contracts.ini.quantizers import load_trained_weights
 from n2d2py.contracts.ini.weights import WeightStore, fill
 from n2d2py.contracts.operator import Op, make_operator
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph, Node, Shape, channels, complete_params, height, width
+from n2d2py.graph import Graph, Node, Shape, channels, complete_params, dims_text, height, width
 from n2d2py.graph.shapes import MAX_ELEMENTS
 from n2d2py.ini import Ignored, Key, Schema, Values
 from n2d2py.registry import Registry
@@ -144,7 +144,7 @@ class LayerContext:
         `shape` for each axis of a stored array. Values keep the stored order. Raises E229 and the errors of loading.
         """
         if prod(shape) > MAX_ELEMENTS:
-            size = f"{prod(shape):,} {name} ({'x'.join(map(str, shape))})"
+            size = f"{prod(shape):,} {name} ({dims_text(shape)})"
             what = f"the layer requires {size}, more than the limit of {MAX_ELEMENTS:,}"
             raise self.fail("E229", what, "correct NbOutputs and the dimensions of its input")
         if self.weights is None:

@@ -13,7 +13,7 @@ import numpy as np
 from n2d2py.contracts.onnx.skeleton import tensors_read
 from n2d2py.contracts.operator import make_operator
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Graph, Node, Shape, Tensor
+from n2d2py.graph import Graph, Node, Shape, Tensor, dims_text
 from n2d2py.graph.shapes import MAX_TENSOR
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Tensors:
             if self.kind_of(name):
                 raise Unsupported(f"its input is of type {self.kind_of(name)}")
             if not 2 <= len(dims) <= 4 or dims[0] != 1:
-                raise Unsupported(f"its input has the shape {'x'.join(map(str, dims)) or '1'}")
+                raise Unsupported(f"its input has the shape {dims_text(dims) or '1'}")
             source = self.arrays[name]
             self.names[name] = source if len(dims) == 2 else self._reshaped(name, source, dims[1:], "image")
         return self.names[name]

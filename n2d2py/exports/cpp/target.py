@@ -31,7 +31,7 @@ from n2d2py.exports.cpp.project import Project, namespace_of
 from n2d2py.exports.cpp.tune import tile_constants, tune_export, winograd_choices, with_tiles
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.registry import register
-from n2d2py.graph import QuantGraph, Shape, layer_macs
+from n2d2py.graph import QuantGraph, Shape, dims_text, layer_macs
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.memory.settings import N2D2_STRATEGIES
@@ -186,7 +186,7 @@ class CppTarget(Target[Project]):
             (own.stream_input and not own.include_input, "IncludeInputInBuffer", static_lines),
             (not own.runs_by_lines, "MaxExtraMacs", no_lines),
             (own.strategy in N2D2_STRATEGIES, "BufferAlignment FuseResidualAdd", packs),
-            (not any(node.op.kind == "Concat" for node in graph.nodes), "OptimizeNoBranchConcat", "there is no concatenation"),
+            (not any(node.op.kind == "Concat" for node in graph.nodes), "OptimizeNoBranchConcat", "the network has no Concat"),
         )
         return {name: reason for is_so, names, reason in reasons if is_so for name in names.split()}
 
@@ -263,7 +263,7 @@ class CppTarget(Target[Project]):
 
 
 def _rank_problem(tensor: str, shape: Shape) -> N2D2Error:
-    rank = f"{len(shape)} ({'x'.join(map(str, shape))})"
+    rank = f"{len(shape)} ({dims_text(shape)})"
     what = f"tensor '{tensor}' has rank {rank}, which the C++ export does not support"
     return N2D2Error("E703", what, remedy="use tensors with channels, height and width")
 

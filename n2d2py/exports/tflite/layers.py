@@ -12,7 +12,7 @@ from n2d2py.contracts.quant.quantizer import QUANTIZERS
 from n2d2py.exports.model_file import NoForm, write_network
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, ModelFile, as_int8, int8_grid, need_schema
 from n2d2py.exports.tflite.writer import LOWERINGS, Dims, FileTensor, Layers, channels_last, fused_name
-from n2d2py.graph import QuantGraph, QuantNode, elements
+from n2d2py.graph import QuantGraph, QuantNode, dims_text, elements
 from n2d2py.graph.forms import Shifted
 from n2d2py.graph.shapes import axis_along
 from n2d2py.operators.arrays.matmul import View, view_positions
@@ -94,7 +94,7 @@ def _map(layers: Layers, node: QuantNode) -> None:
         raise NoForm(f"the function {op.function} of arrays of {layers.graph.type(node.output).name}")
     dims, shapes = merge_axes(op.dims, op.shapes)
     if len(dims) > _MOST_AXES:
-        raise NoForm(f"it repeats elements along axes of {'x'.join(map(str, dims))}")
+        raise NoForm(f"it repeats elements along axes of {dims_text(dims)}")
     operands = []
     for number, (slot, shape) in enumerate(zip(op.slots, shapes, strict=True)):
         if slot < 0:

@@ -76,7 +76,7 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
         builder.graph.input_ports.append(FilePort(of_file, 0, value.dims[0] is None, is_nhwc, kind, axes))
         if is_nhwc:
             text = "%s: the input '%s' is height, width, channels (%s)"
-            log.notice(text, builder.model.path, value.name, "x".join(map(str, of_file[1:])))
+            log.notice(text, builder.model.path, value.name, dims_text(of_file[1:]))
             name = builder.fresh(f"{value.name}_nhwc")
             builder.graph.add(Node(name, Transpose((0, 2, 3, 1)), [value.name], [name], location=builder.model.place(name)))
             builder.names[value.name] = name

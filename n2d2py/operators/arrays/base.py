@@ -8,7 +8,7 @@ import numpy as np
 
 from n2d2py.contracts.cpp import Argument, Call, Expression, Layer, LayerCode, Reference
 from n2d2py.contracts.operator import Op
-from n2d2py.graph import Shape
+from n2d2py.graph import Shape, dims_text
 
 
 def kind_dtype(kind: str, real: np.dtype | type = np.float32) -> np.dtype:
@@ -49,7 +49,7 @@ class ArrayOp(Op):
         for index, (slot, size) in enumerate(zip(self.slots, self.operand_sizes(), strict=True)):
             dims = inputs[slot][1:] if slot >= 0 else (np.size(node.params.get(f"operand{index}", 0)),)
             if tuple(dims) != (size,) and (slot >= 0 or dims != (1,)):
-                what = f"requires an array of {size} elements instead of {'x'.join(map(str, dims))}"
+                what = f"requires an array of {size} elements instead of {dims_text(dims)}"
                 remedy = "correct the layer before it" if slot >= 0 else "correct the shape of its constants"
                 raise self.error("E208", node, what, remedy)
         return [(1, self.output_size())]

@@ -16,7 +16,7 @@ import numpy as np
 from n2d2py.contracts.onnx.nodes import CONVERTERS, Builder, OnnxNode, Unsupported, apply_function
 from n2d2py.contracts.onnx.tensors import MergesBatchAxis, Value, check_positions, check_size, constant_kind
 from n2d2py.contracts.operator import Op
-from n2d2py.graph import Node, Shape
+from n2d2py.graph import Node, Shape, dims_text
 from n2d2py.operators.arrays.base import strides
 from n2d2py.operators.arrays.map import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.index_select import IndexSelect
@@ -144,7 +144,7 @@ class Arrays:
         try:
             dims = np.broadcast_shapes(*(value.dims for value in values))
         except ValueError:
-            text = " and ".join("x".join(map(str, value.dims)) or "1" for value in values)
+            text = " and ".join(dims_text(value.dims) or "1" for value in values)
             raise Unsupported(f"its operands of {text} cannot be broadcast") from None
         if all(value.is_constant for value in values):
             with np.errstate(all="ignore"):

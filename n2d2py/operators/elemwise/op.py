@@ -11,7 +11,7 @@ from n2d2py.contracts.cpp import BYTE_SUMS, Call, Expression, Layer, LayerCode, 
 from n2d2py.contracts.facets import OnnxWriter, Op, onnx_emitter, register
 from n2d2py.contracts.quant import quantizer as quant
 from n2d2py.contracts.quant.file_rounding import byte_form, sums_rescale
-from n2d2py.graph import TWICE, Aligned, Dequantized, Node, QuantNode, Shape
+from n2d2py.graph import TWICE, Aligned, Dequantized, Node, QuantNode, Shape, dims_text
 from n2d2py.memory.access import memory_access, pointwise
 
 
@@ -37,7 +37,7 @@ class ElemWise(Op):
         full = max(inputs, key=prod)
         for shape in inputs:
             if not broadcasts(shape, full):
-                dims = " and ".join("x".join(map(str, s[1:])) for s in dict.fromkeys([inputs[0], shape, full]))
+                dims = " and ".join(dims_text(s[1:]) for s in dict.fromkeys([inputs[0], shape, full]))
                 remedy = "use inputs of equal shape; axes of length 1 are broadcast"
                 raise self.error("E205", node, f"has inputs of different shapes {dims}", remedy)
         return [full]
